@@ -20,7 +20,13 @@ HOW: Final = (
         help="go on although a topic has more partitions on SITE, or a group has members there;"
         " with --source-lost: although the active site answers, or the mirror runs another file",
     ),
+    Option(
+        names=("--accept-loss",),
+        help="with --source-lost: lose more than `failover.loss_budget` allows, or nobody knows how"
+        " much",
+    ),
 )
+JSON: Final = Option(names=("--json",), help="print JSON instead of text")
 
 
 def _promote() -> Act:
@@ -120,7 +126,7 @@ PROGRAM: Final = Program(
             load=_plan,
             examples=("failover plan dc2 dc.yaml", "failover plan dc2 --source-lost dc.yaml"),
             words=(SITE,),
-            options=HOW,
+            options=(*HOW, JSON),
             reads_configuration=True,
         ),
         Command(
@@ -135,7 +141,7 @@ PROGRAM: Final = Program(
             help="Show roles, fences, flows and promotions.",
             load=_status,
             examples=("failover status dc.yaml", "failover status --json"),
-            options=(Option(names=("--json",), help="print JSON instead of text"),),
+            options=(JSON,),
             reads_configuration=True,
         ),
         Command(

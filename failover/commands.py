@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 import trio
 
 from failover.journal import Journal
-from failover.plan import PromotionRequest
-from failover.promote import PromotionRefused, open_controller, plan_lines
+from failover.plan import PromotionRequest, plan_document
+from failover.promote import PromotionRefused, make_plan, open_controller, plan_lines
 from failover.recover import recover
 from failover.report import has_slipped, summary
 from failover.status import read_status, status_document, status_lines
@@ -94,7 +94,12 @@ async def plan(options: Options) -> int:
     """Print what promote would do."""
     request = _request(options)
     _require_known(options.configuration, request.site)
-    for line in await plan_lines(options.configuration, request):
+    decision = await make_plan(options.configuration, request)
+    if options.json:
+        for line in json.dumps(plan_document(decision), indent=2).splitlines():
+            show(line)
+        return ExitStatus.DONE
+    for line in plan_lines(decision):
         show(line)
     return ExitStatus.DONE
 
@@ -131,7 +136,9 @@ async def recover_witness(options: Options) -> int:
 
 def _request(options: Options) -> PromotionRequest:
     kind = PromotionKind.SOURCE_LOST if options.source_lost else PromotionKind.PLANNED
-    return PromotionRequest(site=options.site, kind=kind, force=options.force)
+    return PromotionRequest(
+        site=options.site, kind=kind, force=options.force, accepts_loss=options.accept_loss
+    )
 
 
 def _require_known(configuration: Configuration, site: str) -> None:

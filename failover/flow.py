@@ -1,6 +1,7 @@
 """Stop and start a flow by its command in the witness, and see that it was obeyed."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 
 import trio
@@ -9,6 +10,8 @@ from failover.execute import StepFailed
 from failover.facts import Facts
 from failover.store import Superseded
 from runtime.config import FlowConfig
+from runtime.known_ends import KnownEnds
+from runtime.long_nodes import read_document
 from runtime.witness import (
     FlowCommand,
     WitnessGarbled,
@@ -38,6 +41,9 @@ class FlowControl:
         self._worker = paths.worker(flow.source, flow.target)
         self._workers = paths.workers(flow.source, flow.target)
         self._assignment = paths.assignment(flow.source, flow.target)
+        self._known_ends = paths.known_ends(flow.source, flow.target)
+        self._known_ends_parts = paths.known_ends_parts(flow.source, flow.target)
+        self._moves = flow.moves
         self._command = paths.command(flow.source, flow.target)
         self._acknowledged = paths.acknowledged(flow.source, flow.target)
 
@@ -58,6 +64,21 @@ class FlowControl:
         """Return the source's partitions that the flow knew of last; raises WitnessGarbled."""
         node = await self._zookeeper.get(self._assignment)
         return frozenset() if node is None else assigned_partitions(node.data)
+
+    async def known_ends(self) -> KnownEnds | None:
+        """Return where the source's logs that move ended when the mirror last heard of them.
+
+        None where no mirror has written it down. Raises WitnessGarbled naming the node.
+        """
+        try:
+            node = await read_document(self._zookeeper, self._known_ends, self._known_ends_parts)
+            known = None if node is None else KnownEnds.decode(node.data)
+        except ValueError as error:  # WitnessGarbled is one, too
+            raise WitnessGarbled(f"witness {self._known_ends}: {error}") from error
+        if known is None:
+            return None
+        moving = {where: one for where, one in known.ends.items() if self._moves(where.topic)}
+        return replace(known, ends=moving)
 
     async def start(self, epoch: int, claim: Check) -> None:
         """Command the flow to run; a daemon that is there obeys by itself.

@@ -1,12 +1,14 @@
 """The plan of a promotion, or its refusal: a pure function of one look at both sites."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
 
 from failover.journal import Journal
+from failover.loss import Loss, beyond_budget, loss_document, loss_lines
 from failover.steps import ORDER, Direction, PromotionKind, StepName, is_switched
+from runtime.config import NO_LIMIT, LossBudget
 from wire.topic_partition import TopicPartition
 
 RISKS_NAMED: Final = 5
@@ -56,6 +58,9 @@ class SitesView:
     other_log: str | None = None
     """Of which partition `mirrored` speaks of another log than the source's, and what to do; None
     when it does of none, or nobody could tell."""
+    loss: Loss | None = None
+    """What would be lost with the source; None where it is not said to be lost."""
+    loss_budget: LossBudget = NO_LIMIT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +68,13 @@ class PromotionRequest:
     """The operator's request.
 
     `force` insists on what is on the target, and on source-lost though the source answers.
+    `accepts_loss` insists on losing more than the configuration allows.
     """
 
     site: str
     kind: PromotionKind
     force: bool = False
+    accepts_loss: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +97,8 @@ class Plan:
     supersedes: Journal | None
     warnings: tuple[str, ...] = ()
     """What applications do not expect; somebody has insisted on the promotion."""
+    loss: Loss | None = None
+    """What is given up with a source that is lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +151,7 @@ def decide(snapshot: SitesView, request: PromotionRequest) -> Decision:
         groups=view.groups,
         supersedes=unfinished,
         warnings=_risks(snapshot),
+        loss=None if planned else snapshot.loss,
     )
 
 
@@ -187,7 +197,9 @@ def _whether_possible(snapshot: SitesView, request: PromotionRequest) -> Refusal
         case PromotionKind.PLANNED:
             refusal = _whether_planned_possible(snapshot, snapshot.source)
         case PromotionKind.SOURCE_LOST:
-            refusal = _whether_source_is_lost(snapshot.source, request)
+            refusal = _whether_source_is_lost(snapshot.source, request) or _whether_affordable(
+                snapshot, request
+            )
         case _:
             assert_never(request.kind)
     return refusal or _whether_wanted(snapshot, request)
@@ -280,6 +292,19 @@ def _whether_source_is_lost(source: SiteView, request: PromotionRequest) -> Refu
     return None
 
 
+def _whether_affordable(snapshot: SitesView, request: PromotionRequest) -> Refusal | None:
+    """Refuse to lose more than the configuration allows, or nobody knows how much."""
+    if snapshot.loss is None or request.accepts_loss:
+        return None
+    beyond = beyond_budget(snapshot.loss, snapshot.loss_budget, snapshot.active)
+    if beyond is None:
+        return None
+    return Refusal(
+        reason=f"{beyond}; `failover plan {request.site} --source-lost --accept-loss` lists it,"
+        f" and --accept-loss promotes {request.site} all the same"
+    )
+
+
 def _lag(snapshot: SitesView) -> int:
     assert snapshot.source is not None, "lag is asked of a flow's source"
     ends = snapshot.source.ends
@@ -330,6 +355,11 @@ def describe(plan: Plan) -> tuple[str, ...]:
         f"  flow     {plan.flow}, run by {plan.worker or 'nobody'}",
         f"  moves    {topics} topics, {len(plan.partitions)} partitions; not mirrored yet: {lag}",
         f"  groups   {groups or 'none'}{' (members)' if groups else ''}",
+        *(
+            ()
+            if plan.loss is None
+            else (f"  {line}" for line in loss_lines(plan.loss, plan.source))
+        ),
         *(f"  warning  {warning}" for warning in plan.warnings),
         *_replaced(plan.supersedes),
         *(
@@ -337,6 +367,40 @@ def describe(plan: Plan) -> tuple[str, ...]:
             for number, step in enumerate(ORDER[plan.kind], start=1)
         ),
     )
+
+
+def _lost(plan: Plan) -> Iterator[str]:
+    return iter(()) if plan.loss is None else loss_lines(plan.loss, plan.source)
+
+
+def plan_document(decision: Plan | Resume) -> Mapping[str, object]:
+    """Return the JSON form of what `promote` would do."""
+    if isinstance(decision, Resume):
+        journal = decision.journal
+        return {
+            "resumes": journal.epoch,
+            "site": journal.site,
+            "source": journal.source,
+            "kind": journal.kind.value,
+            "direction": journal.direction.value,
+        }
+    topics = Counter(partition.topic for partition in decision.partitions)
+    replaced = decision.supersedes
+    return {
+        "site": decision.site,
+        "source": decision.source,
+        "epoch": decision.epoch,
+        "kind": decision.kind.value,
+        "flow": decision.flow,
+        "worker": decision.worker,
+        "topics": dict(sorted(topics.items())),
+        "lag": decision.lag,
+        "loss": None if decision.loss is None else loss_document(decision.loss),
+        "groups": dict(decision.groups),
+        "warnings": list(decision.warnings),
+        "replaces": None if replaced is None else replaced.epoch,
+        "steps": [step.value for step in ORDER[decision.kind]],
+    }
 
 
 def _replaced(journal: Journal | None) -> tuple[str, ...]:

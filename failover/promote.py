@@ -1,6 +1,6 @@
 """From a request to the end of a promotion: look, decide, take the lease, carry it out."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -190,8 +190,8 @@ async def open_controller(configuration: Configuration, show: Print) -> AsyncIte
         yield Controller(configuration=configuration, zookeeper=zookeeper, lease=lease, show=show)
 
 
-async def plan_lines(configuration: Configuration, request: PromotionRequest) -> Iterator[str]:
-    """Return what promote() would do now, as it would print it; raises PromotionRefused."""
+async def make_plan(configuration: Configuration, request: PromotionRequest) -> Plan | Resume:
+    """Return what promote() would do now; raises PromotionRefused."""
     coordination = configuration.coordination
     async with open_zookeeper(
         coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
@@ -205,10 +205,11 @@ async def plan_lines(configuration: Configuration, request: PromotionRequest) ->
             ),
             request,
         )
-    match decision:
-        case Refusal(reason=reason):
-            raise PromotionRefused(reason)
-        case Resume():
-            return iter((describe_resume(decision),))
-        case Plan():
-            return iter(describe(decision))
+    if isinstance(decision, Refusal):
+        raise PromotionRefused(decision.reason)
+    return decision
+
+
+def plan_lines(decision: Plan | Resume) -> tuple[str, ...]:
+    """Return a plan as promote() prints it."""
+    return describe(decision) if isinstance(decision, Plan) else (describe_resume(decision),)

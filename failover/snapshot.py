@@ -1,5 +1,6 @@
 """One look at the witness and at both sites, as a promotion's plan needs it."""
 
+import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -11,19 +12,24 @@ from failover.fence import why_unfenceable
 from failover.flow import FlowControl
 from failover.journals import find_unfinished, read_journals
 from failover.lease import Lease
+from failover.loss import estimate
 from failover.map_follower import MapFollower
 from failover.other_log import find_other_logs, first_of
 from failover.plan import SitesView, SiteView
 from failover.site import CLIENT_ID, REQUEST_TIMEOUT_MS, Site, brief
+from runtime.clock import now_ms
 from runtime.config import ClusterConfig, Configuration, FlowConfig
+from runtime.known_ends import KnownEnds
 from runtime.pair.opening import open_clusters, require_pair
 from runtime.running_flow import explain, find_differences
-from runtime.witness import WitnessPaths, WorkerInfo
+from runtime.witness import WitnessGarbled, WitnessPaths, WorkerInfo
 from runtime.zookeeper import ZooKeeper
 from wire.net import NetworkFault, open_cluster
 from wire.net.connection import always
 from wire.net.transport import SYSTEMS_OWN
 from wire.topic_partition import TopicPartition
+
+_LOG = logging.getLogger(__name__)
 
 LOOK_TIMEOUT_S: Final = 3.0
 REFUSED_FOR_S: Final = 5.0
@@ -110,7 +116,8 @@ async def take_snapshot(
     )
     if flow is None:
         return seen
-    worker = await FlowControl(zookeeper, paths, flow).worker()
+    control = FlowControl(zookeeper, paths, flow)
+    worker = await control.worker()
     differing = await find_differences(zookeeper, paths, flow)
     async with open_ends(configuration, flow) as ends:
         lost_after_s = configuration.failover.source_lost_after_ms / 1000
@@ -120,6 +127,11 @@ async def take_snapshot(
         nothing = Mirrored(ends={}, other_log=None)
         mirrored = await _read_mirrored(ends, views[flow.source]) if is_there else nothing
         unfenceable = await _why_unfenceable(ends.source, views[flow.source])
+    loss = None
+    if is_source_lost:
+        # Behind the looks: the mirror has written meanwhile that it hears nothing any more.
+        known = await _known_ends(control)
+        loss = estimate(known, mirrored.ends, views[flow.target].ends, now_ms())
     return replace(
         seen,
         flow=flow.name,
@@ -132,7 +144,18 @@ async def take_snapshot(
         differing=explain(flow, differing) if differing else None,
         unfenceable=unfenceable,
         other_log=mirrored.other_log,
+        loss=loss,
+        loss_budget=configuration.failover.loss_budget,
     )
+
+
+async def _known_ends(control: FlowControl) -> KnownEnds | None:
+    """Return what the mirror knew of the source; garbage in the witness holds no disaster up."""
+    try:
+        return await control.known_ends()
+    except WitnessGarbled as fault:
+        _LOG.warning("what would be lost is not known: %s", fault)
+        return None
 
 
 async def _look_at_both(ends: Ends, lost_after_s: float | None) -> dict[str, SiteView]:

@@ -52,6 +52,9 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "site takes writes meanwhile.",
         "failover.source_lost_after_ms": "How long `promote --source-lost` looks at a site that "
         "keeps silent before it takes the site for lost.",
+        "failover.loss_budget.records": "With more records lost than this, or an unknown number, "
+        "`promote --source-lost` is refused unless `--accept-loss` is given.",
+        "failover.loss_budget.seconds": "The same for the time of which records are lost.",
         "failover.standby": "Whether `failover serve` closes the topics of flows for writes on the "
         "site that is not active, before any promotion too: what applications wrote there would "
         "stand between the mirror's records.",
@@ -105,6 +108,17 @@ class CoordinationConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LossBudget:
+    """What a promotion may give up of a lost source unasked; None sets no limit."""
+
+    records: int | None = None
+    seconds: int | None = None
+
+
+NO_LIMIT: Final = LossBudget()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FailoverConfig:
     """Limits of a promotion; `initial_active` is the site that is active before the first."""
 
@@ -115,13 +129,14 @@ class FailoverConfig:
     max_lag_before_fence: int
     """So many offsets may be unmirrored, all partitions together, when the source is closed."""
     catch_up_timeout_ms: int
+    """So long a planned promotion waits for that; the source takes writes meanwhile."""
     is_standby_closed: bool
     """Whether `serve` closes the site that is not active before any promotion."""
     source_lost_after_ms: int
     """So long a site is looked at before it is taken for lost."""
     orphan_after_ms: int
     """A promotion that nobody has led for so long is finished or taken back by `serve`."""
-    """So long a planned promotion waits for that; the source takes writes meanwhile."""
+    loss_budget: LossBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,9 +285,19 @@ def _failover(
         source_lost_after_ms=section.integer("source_lost_after_ms", 10_000, least=1_000),
         is_standby_closed=section.choice("standby", STANDBY, "closed") == "closed",
         orphan_after_ms=section.integer("orphan_after_ms", 60_000, least=1_000),
+        loss_budget=_loss_budget(section.section("loss_budget", required=False)),
     )
     section.finish()
     return failover
+
+
+def _loss_budget(section: Section) -> LossBudget:
+    budget = LossBudget(
+        records=section.optional_integer("records", least=0),
+        seconds=section.optional_integer("seconds", least=0),
+    )
+    section.finish()
+    return budget
 
 
 def _audit(section: Section, path: Path) -> AuditConfig:

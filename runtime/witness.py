@@ -8,6 +8,8 @@
 <path>/mirror/<source>-<target>/command      FlowCommand, by failover: run or stop
 <path>/mirror/<source>-<target>/acknowledged FlowCommand, by the daemon: carried out and settled
 <path>/mirror/<source>-<target>/running      RunningFlow, by the leader: what it mirrors
+<path>/mirror/<source>-<target>/known-ends   runtime.known_ends, by the leader: the source's ends
+<path>/mirror/<source>-<target>/known-ends-parts/<part> what is long of it
 <path>/mirror/<source>-<target>/orders       mirror.state.orders: what is paused, what to restart
 <path>/failover/lease                        ephemeral: the one controller
 <path>/failover/journal/<epoch>              the journal of one promotion, owned by failover
@@ -207,6 +209,14 @@ class WitnessPaths:
     def running(self, source: str, target: str) -> str:
         """Return the path of the RunningFlow."""
         return f"{self.flow(source, target)}/running"
+
+    def known_ends(self, source: str, target: str) -> str:
+        """Return the path of the KnownEnds of a flow's source."""
+        return f"{self.flow(source, target)}/known-ends"
+
+    def known_ends_parts(self, source: str, target: str) -> str:
+        """Return the parent of the parts of the KnownEnds."""
+        return f"{self.flow(source, target)}/known-ends-parts"
 
     def orders(self, source: str, target: str) -> str:
         """Return the path of the orders that people have given for a flow."""

@@ -13,6 +13,7 @@ from failover.client.position_handover import Handover
 from failover.journals import KEPT
 from mirror.state import orders
 from mirror.workers import handover
+from runtime import known_ends
 from runtime.witness import ActiveSite, FlowCommand, Pair, RunningFlow, WitnessPaths, WorkerInfo
 from wire.topic_partition import TopicPartition
 
@@ -36,6 +37,12 @@ TREE: Final = (
     (PATHS.command(*FLOW), "", "What `failover` has told the flow to do: run or stop."),
     (PATHS.acknowledged(*FLOW), "", "The command that the flow has carried out last."),
     (PATHS.running(*FLOW), "", "The settings by which the flow is run, by the worker that leads."),
+    (PATHS.known_ends(*FLOW), "", "Where the source's logs ended, as the mirror last heard."),
+    (
+        f"{PATHS.known_ends_parts(*FLOW)}/<part>",
+        "",
+        "What is long of it: JSON, compressed with zlib.",
+    ),
     (PATHS.orders(*FLOW), "", "What `mirror pause` and `mirror restart` have ordered."),
     (PATHS.lease, "ephemeral", "The one controller."),
     (f"{PATHS.journals}/<epoch>", "", "The journal of one promotion."),
@@ -65,6 +72,7 @@ def witness_page() -> str:
         section("Fields", table(("node", "field", "type"), _fields())),
         section("How partitions move between workers", code(_block(handover))),
         section("Orders", code(_block(orders))),
+        section("Where the source ended", code(_block(known_ends), "text")),
         section("The journal of a promotion", JOURNALS, code(_block(journal), "text")),
         section("A member's node", code(HANDOVER, "json")),
     )

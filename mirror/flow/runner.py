@@ -14,6 +14,7 @@ import trio
 
 from mirror.clusters.links import open_links
 from mirror.flow.engine import Engine
+from mirror.flow.known_ends import KnownEndsNode, Wakefulness, has_fallen_silent
 from mirror.flow.membership import Membership, Nodes, NoMember
 from mirror.flow.order_execution import OrderExecution
 from mirror.flow.pair_watch import LOOK_AGAIN_S, begin_with_evidence, find_contradiction
@@ -201,6 +202,27 @@ class FlowRunner:
                     _LOG.debug("%s: not published: %s", config.name, fault)
             await trio.sleep(RETRY_S)
 
+    async def _publish_known_ends(self, zookeeper: ZooKeeper) -> None:
+        """Keep in the witness where the source's logs end, while this worker leads."""
+        awake, due_s = Wakefulness(now_ms(), trio.current_time()), 0.0
+        was_silent = False
+        while True:
+            awake.tick(now_ms(), trio.current_time())
+            engine = self.engine
+            if self._leads and self.role is Role.RUNNING and engine is not None:
+                is_silent = has_fallen_silent(engine.flow.partitions, now_ms())
+                if trio.current_time() >= due_s or is_silent is not was_silent:
+                    flow = engine.flow
+                    node = KnownEndsNode(
+                        zookeeper, self._paths, self.config, flow.partitions, flow.share
+                    )
+                    try:
+                        rest_s = await node.publish(awake.since_ms, now_ms())
+                        due_s, was_silent = trio.current_time() + rest_s, is_silent
+                    except ZooKeeperFault as fault:  # the next look tries again
+                        _LOG.debug("%s: ends are not published: %s", self.config.name, fault)
+            await trio.sleep(RETRY_S)
+
     async def _work(self, zookeeper: ZooKeeper) -> None:
         """Follow the witness until the session or a node of ours is lost."""
         source, target = self.config.source, self.config.target
@@ -221,6 +243,7 @@ class FlowRunner:
             tasks.start_soon(self._watch_pair, zookeeper)
             tasks.start_soon(self._contend, zookeeper)
             tasks.start_soon(self._publish, zookeeper)
+            tasks.start_soon(self._publish_known_ends, zookeeper)
             try:
                 while await self._act(zookeeper, tasks):
                     await self._changed.wait(RETRY_S)

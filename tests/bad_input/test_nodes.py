@@ -25,6 +25,7 @@ from mirror.state.orders import How, Orders, Pause, Restart, Scope
 from mirror.workers.handover import Assignment, Leaving, Member
 from offset_translation.map_records import MirrorProducer
 from runtime.foreign_json import MAX_BYTES, read_json, unpack_json
+from runtime.known_ends import KnownEnd, KnownEnds
 from runtime.witness import (
     ActiveSite,
     FlowCommand,
@@ -82,6 +83,11 @@ PLAIN: Final[dict[str, tuple[Callable[[bytes], object], type[Exception], bytes]]
             pauses=(Pause(scope=Scope(topic="orders", partition=0), by="me", since_ms=1),),
             restarts=(RESTART,),
         ).encode(),
+    ),
+    "known ends": (
+        KnownEnds.decode,
+        WitnessGarbled,
+        KnownEnds(at_ms=5, ends={PLACE: KnownEnd(end=1, heard_ms=2, level_ms=1)}).encode().head,
     ),
     "journal": (decode_journal, JournalUnreadable, JOURNAL),
     "audited journal": (

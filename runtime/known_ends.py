@@ -1,0 +1,100 @@
+"""Where a flow's source ended when the mirror last heard of it, as the witness keeps it. Pure.
+
+When a source is lost, nobody can ask it any more where its logs ended. So the worker that leads
+the flow writes it down again and again: a long document (`runtime.long_document`).
+
+    {"at_ms": 1763620000000,           wall clock of the worker that wrote it
+     "topics": {"orders": [            for each partition:
+        [0,                            its number
+         1142,                         the source's high watermark, as heard last
+         350,                          so many milliseconds before `at_ms` that was heard
+         3750,                         and so many before it all was mirrored; null: not known
+         true]]}}                      whether the worker looked on since, and heard nothing more
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from runtime.foreign_json import LARGEST_INT32, read_json, text, whole_number
+from runtime.long_document import LongDocument, assemble, pack
+from runtime.witness import WitnessGarbled
+from wire.topic_partition import TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownEnd:
+    """One partition of the source. Times are wall-clock milliseconds."""
+
+    end: int
+    """Its high watermark, as heard last."""
+    heard_ms: int
+    level_ms: int | None
+    """The last moment known at which everything was mirrored; None if there is none."""
+    is_last_word: bool = False
+    """Whether the mirror looked on without a pause, and heard nothing more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownEnds:
+    """What was known of the source's logs at `at_ms`, wall-clock milliseconds."""
+
+    at_ms: int
+    ends: Mapping[TopicPartition, KnownEnd]
+
+    def kept(
+        self, earlier: "KnownEnds | None", partitions: Collection[TopicPartition]
+    ) -> "KnownEnds":
+        """Return this with what was known earlier of those of these that nothing is known of now.
+
+        A worker that begins while the source is away knows nothing of it.
+        """
+        if earlier is None:
+            return self
+        kept = {where: one for where, one in earlier.ends.items() if where in partitions}
+        for where, one in self.ends.items():
+            level_ms = one.level_ms
+            if level_ms is None and where in kept:
+                level_ms = kept[where].level_ms  # what was level then has not ceased to have been
+            kept[where] = replace(one, level_ms=level_ms)
+        return replace(self, ends=kept)
+
+    def encode(self) -> LongDocument:
+        """Return the document as it is stored."""
+        topics: defaultdict[str, list[tuple[int, int, int, int | None, bool]]] = defaultdict(list)
+        for (topic, partition), one in sorted(self.ends.items()):
+            level = None if one.level_ms is None else self.at_ms - one.level_ms
+            heard = self.at_ms - one.heard_ms
+            topics[topic].append((partition, one.end, heard, level, one.is_last_word))
+        packed = pack(topics)
+        if packed is None:
+            return assemble({"at_ms": self.at_ms, "topics": topics}, {})
+        return assemble({"at_ms": self.at_ms}, {("topics",): packed})
+
+    @classmethod
+    def decode(cls, whole: bytes) -> "KnownEnds":
+        """Return what a whole document says; raises WitnessGarbled."""
+        try:
+            found = read_json(whole)
+            at_ms = whole_number(found["at_ms"])
+            ends = {
+                TopicPartition(text(topic), whole_number(one[0], LARGEST_INT32)): _end(at_ms, one)
+                for topic, partitions in found["topics"].items()
+                for one in partitions
+            }
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+            raise WitnessGarbled(f"no valid known ends: {whole[:80]!r}: {error}") from error
+        return cls(at_ms=at_ms, ends=ends)
+
+
+def _end(at_ms: int, one: Any) -> KnownEnd:  # noqa: ANN401 - JSON
+    _, end, heard, level, is_last_word = one
+    if not isinstance(is_last_word, bool):
+        raise TypeError(f"{is_last_word!r:.80} is no truth value")
+    return KnownEnd(
+        end=whole_number(end),
+        heard_ms=at_ms - whole_number(heard),
+        level_ms=None if level is None else at_ms - whole_number(level),
+        is_last_word=is_last_word,
+    )

@@ -1,0 +1,163 @@
+"""What is given up with a lost source: by its last known ends, and never nothing where unknown."""
+
+from dataclasses import replace
+
+import pytest
+
+from failover.loss import Loss, beyond_budget, estimate, loss_document, loss_lines
+from failover.plan import Plan, PromotionRequest, Refusal, decide, describe, plan_document
+from failover.steps import PromotionKind
+from runtime.config import LossBudget
+from runtime.known_ends import KnownEnd, KnownEnds
+from tests.failover.plans import ALL_WELL, DC1
+from wire.topic_partition import TopicPartition
+
+NOW_MS = 100_000
+A, B, C = (TopicPartition("orders", number) for number in range(3))
+MIRRORED = {A: 90, B: 50}
+TARGET = {A: 90, B: 50}
+LAST = KnownEnd(end=100, heard_ms=88_000, level_ms=85_500, is_last_word=True)
+LEVEL = KnownEnd(end=50, heard_ms=88_000, level_ms=88_000, is_last_word=True)
+KNOWN = KnownEnds(at_ms=99_000, ends={A: LAST, B: LEVEL})
+
+
+def loss(*, known: KnownEnds | None = KNOWN, **of: KnownEnd) -> Loss:
+    """The loss by these news, with other ones of the partitions `a`, `b` and `c`."""
+    names = {"a": A, "b": B, "c": C}
+    if known is not None:
+        known = replace(known, ends={**known.ends, **{names[one]: of[one] for one in of}})
+    return estimate(known, MIRRORED, TARGET, NOW_MS)
+
+
+def test_what_the_mirror_heard_last_before_the_silence_is_what_is_lost() -> None:
+    found = loss()
+    assert [(one.records, one.seconds) for one in found.partitions] == [(10, 2.5), (0, 0.0)]
+    assert (found.at_least, found.seconds, found.unknown) == (10, 2.5, ())
+    assert [*loss_lines(found, "dc1")] == [
+        "loss     10 records in 1 partitions, up to 2.5 s; by news of 1.0 s ago",
+        "         orders-0: 10 records, up to 2.5 s (mirrored up to 90, last known end 100)",
+    ]
+
+
+def test_a_source_that_may_have_gone_on_loses_an_unknown_number_of_records() -> None:
+    found = loss(b=replace(LEVEL, is_last_word=False))
+    [_, b] = found.partitions
+    assert (b.at_least, b.records, b.seconds) == (0, None, 12.0)
+    assert found.unknown == (b,)
+    lines = "\n".join(loss_lines(found, "dc1"))
+    assert "loss     at least 10 records in 1 partitions, up to 12.0 s" in lines
+    assert "of 1 of 2 partitions it is not known for sure" in lines
+    assert "orders-1: at least 0 records, up to 12.0 s" in lines
+    assert "the mirror's news end 1.0 s ago, before the source fell silent" in lines
+
+
+@pytest.mark.parametrize(
+    ("found", "partition", "why"),
+    [
+        (loss(known=None), A, "no mirror has written down where it ended"),
+        (loss(known=replace(KNOWN, ends={A: LAST})), B, "the mirror has never heard where"),
+        (estimate(KNOWN, {A: 90}, TARGET, NOW_MS), B, "the map does not tell how far it is"),
+        (loss(b=replace(LEVEL, level_ms=None)), B, "the mirror was never level with it"),
+        (loss(b=replace(LEVEL, end=60)), B, "the target has lost what it had"),
+    ],
+)
+def test_unknown_is_never_nothing(found: Loss, partition: TopicPartition, why: str) -> None:
+    assert partition in {one.partition for one in found.unknown}
+    assert found.seconds is None
+    assert loss_document(found)["records"] is None
+    for budget in (LossBudget(seconds=10**9), LossBudget(records=10**9, seconds=10**9)):
+        refused = beyond_budget(found, budget, "dc1")
+        assert refused is not None
+        assert why in refused
+        assert str(partition) in refused
+
+
+def test_a_partition_that_was_never_mirrored_loses_all_that_it_held() -> None:
+    found = loss(c=replace(LAST, end=7))
+    assert [one.records for one in found.partitions] == [10, 0, 7]
+
+
+def test_a_mirror_that_has_come_further_than_its_news_loses_nothing_less() -> None:
+    found = loss(a=replace(LAST, end=80))
+    assert found.at_least == 0
+
+
+@pytest.mark.parametrize(
+    ("budget", "reason"),
+    [
+        (LossBudget(), None),
+        (LossBudget(records=10, seconds=3), None),
+        (
+            LossBudget(records=9),
+            (
+                "10 records of dc1 would be lost, and failover.loss_budget.records allows 9"
+                " (most in orders-0: 10)"
+            ),
+        ),
+        (
+            LossBudget(seconds=2),
+            (
+                "records of up to 2.5 s of dc1 would be lost, and failover.loss_budget.seconds"
+                " allows 2"
+            ),
+        ),
+        (LossBudget(records=0), "10 records of dc1"),
+    ],
+)
+def test_a_loss_beyond_the_budget_is_named(budget: LossBudget, reason: str | None) -> None:
+    found = beyond_budget(loss(), budget, "dc1")
+    if reason is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert reason in found
+
+
+LOST = PromotionRequest(site="dc2", kind=PromotionKind.SOURCE_LOST)
+DISASTER = replace(
+    ALL_WELL,
+    source=replace(DC1, fault="no answer within 10 s", ends={}),
+    loss=loss(),
+    loss_budget=LossBudget(records=9),
+)
+
+
+def test_a_promotion_that_loses_too_much_wants_the_operators_word() -> None:
+    refused = decide(DISASTER, LOST)
+    assert isinstance(refused, Refusal)
+    assert refused.reason.endswith(
+        "`failover plan dc2 --source-lost --accept-loss` lists it, and --accept-loss promotes dc2"
+        " all the same"
+    )
+    assert isinstance(decide(DISASTER, replace(LOST, force=True)), Refusal)
+    plan = decide(DISASTER, replace(LOST, accepts_loss=True))
+    assert isinstance(plan, Plan)
+    assert plan.loss == DISASTER.loss
+    assert "  loss     10 records in 1 partitions" in "\n".join(describe(plan))
+    document = plan_document(plan)
+    assert document["loss"] == loss_document(loss())
+    assert loss_document(loss())["partitions"][0] == {
+        "topic": "orders",
+        "partition": 0,
+        "known_source_end": 100,
+        "mirrored_source_end": 90,
+        "records_at_least": 10,
+        "records": 10,
+        "seconds": 2.5,
+    }
+
+
+def test_a_planned_promotion_loses_nothing_and_has_no_budget() -> None:
+    plan = decide(
+        replace(ALL_WELL, loss_budget=LossBudget(records=0)),
+        PromotionRequest(site="dc2", kind=PromotionKind.PLANNED),
+    )
+    assert isinstance(plan, Plan)
+    assert plan.loss is None
+
+
+def test_most_of_many_partitions_are_counted() -> None:
+    ends = {TopicPartition("t", number): LAST for number in range(50)}
+    lines = [*loss_lines(estimate(replace(KNOWN, ends=ends), {}, {}, NOW_MS), "dc1")]
+    assert lines[-1] == "         and 40 partitions more"
+    assert len(lines) == 12
