@@ -88,7 +88,7 @@ class TopicNames:
     def is_cycle(self, topic: str) -> bool:
         """Whether a source topic has come from the target, over however many hops.
 
-        Identical names say nothing of it: there the producer ids do (mirror.map.loops).
+        Identical names say nothing of it: there the producer ids do (mirror.forward.loops).
         """
         if not self.is_prefixed and not (self.has_heartbeats and self.is_heartbeats(topic)):
             return False

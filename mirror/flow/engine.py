@@ -21,9 +21,9 @@ from mirror.forward.fetchers import SourceFetchers
 from mirror.forward.source import RecordWay
 from mirror.forward.writers import TargetWriters
 from mirror.groups.sync import GroupSync
-from mirror.map.loops import LoopWatch
 from mirror.map.map_log import MapLog
 from mirror.map.reached import ReachedKeeper
+from mirror.map.reverse_map import ReverseMapReader
 from mirror.map.trimming import MapTrimmer
 from mirror.mirrormaker.internal_topics import MirrorMakerTopics
 from mirror.start.positioning import Positioning
@@ -82,10 +82,10 @@ class Engine:
         self._loaded = trio.Event()
         self._leading = trio.Event()
         self._links = links
-        loops = LoopWatch(config, flow.reverse, links)
-        self._loops = loops
+        reverse_map = ReverseMapReader(config, flow.reverse, links)
+        self._reverse_map = reverse_map
         self._writers = TargetWriters(flow.for_producing, links)
-        way = RecordWay(loops, self.map_log, self._writers)
+        way = RecordWay(reverse_map, self.map_log, self._writers)
         self._trimmer = MapTrimmer(config, flow.partitions.own, links, self.map_log)
         self._fetchers = SourceFetchers(flow.for_fetching, links, way)
 
@@ -94,14 +94,14 @@ class Engine:
         await self._load()
         flow = self.flow
         positioning = Positioning(flow.for_positioning, self._links, self.map_log)
-        await self._retry(self._loops.look)
+        await self._retry(self._reverse_map.catch_up)
         async with trio.open_nursery() as nursery:
             await nursery.start(self._writers.run)
             reached = ReachedKeeper(flow.live_config, flow.partitions, flow.reverse, self.map_log)
             for task in (
                 self.discovery.run,
                 positioning.run,
-                self._loops.run,
+                self._reverse_map.run,
                 self.share.run,
                 reached.run,
                 self._trimmer.run,

@@ -13,6 +13,7 @@ from struct import Struct
 from typing import Final
 
 from mirror.forward.committed import Aborted, CommittedFilter
+from mirror.forward.loops import is_brought
 from mirror.state.batches import SEQUENCES, Cursor, Forward, PieceStart
 from offset_translation.map_records import MirrorProducer
 from offset_translation.runs import Place
@@ -120,7 +121,7 @@ def route(  # noqa: PLR0913 - what is known of a flow, each with its default
     if not chunk or routing.corrupt is not None:
         return routing.finish()
     view = memoryview(chunk)
-    committed = CommittedFilter(aborted, loop_ids)
+    committed = CommittedFilter(aborted)
     unusual = CONTROL | LOG_APPEND_TIME | (TRANSACTIONAL if aborted else 0)
     position = 0
     try:
@@ -331,11 +332,13 @@ class _Routing:
     ) -> None:
         """Decide about one whole batch of any kind; CorruptBatch if it is damaged."""
         header = parse_header(view, position)
+        is_left_out = committed.is_left_out(header)
         if header.base_offset + header.last_offset_delta < self.source:
-            committed.is_left_out(header)
-        elif committed.is_left_out(header):
+            return
+        is_loop = is_brought(header, self._loop_ids)
+        if is_left_out or is_loop:
             self.left_out += 1
-            self.looped += header.producer_id in self._loop_ids
+            self.looped += is_loop
             self.source = header.next_offset
         else:
             batch = view[position : position + size]

@@ -17,8 +17,8 @@ from mirror.forward.flow_parts import FetchParts
 from mirror.forward.lanes import Lane, count_lanes, lanes_to_broker
 from mirror.forward.routing import Routed, join_limit, route
 from mirror.forward.writers import TargetWriters
-from mirror.map.loops import LoopWatch
 from mirror.map.map_log import RECORDS_A_WRITE, MapLog, MapRecord
+from mirror.map.reverse_map import ReverseMapReader
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.map_records import piece_start
@@ -66,7 +66,7 @@ CORRUPT_TRIES: Final = 3
 class RecordWay(NamedTuple):
     """The parts that a fetched chunk passes, in this order."""
 
-    loops: LoopWatch
+    reverse_map: ReverseMapReader
     """Tells mirrors from other producers, where both directions run."""
     map_log: MapLog
     """Takes the holes, before the data behind them."""
@@ -137,7 +137,7 @@ class SourceFetcher:
         self._parts = parts
         self._interruptions = parts.interruptions
         self._links = links
-        self._loops, self._map_log, self._writers = way
+        self._reverse_map, self._map_log, self._writers = way
         self._corrupt: defaultdict[TopicPartition, int] = defaultdict(int)
         self._session = FetchSession()
         self._asking = Asking(parts, node, lane)
@@ -275,7 +275,7 @@ class SourceFetcher:
         if waiting:
             await self._forward_behind_holes(waiting)
         if self._parts.reverse.meets_unknown:
-            await self._loops.look()
+            await self._reverse_map.catch_up()
         self._note_heard(arrived_ms)
         return size
 

@@ -1,5 +1,5 @@
 """The durable offset map: a topic on the target with the start of every piece.
 
-`map_log` reads and writes it, `reached` notes how far a shared log is mirrored, `loops` reads the
-other direction's map, and `trimming` takes out what lies before both logs' starts.
+`map_log` reads and writes it, `reached` notes how far a shared log is mirrored, `reverse_map`
+reads the other direction's map, and `trimming` takes out what lies before both logs' starts.
 """

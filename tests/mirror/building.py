@@ -37,9 +37,9 @@ class Taken:
         return [one.place for _, routed in self.all for one in routed.forwards]
 
 
-def way_of(map_log: Any, writers: Any, loops: Any = None) -> RecordWay:
+def way_of(map_log: Any, writers: Any, reverse_map: Any = None) -> RecordWay:
     """Return where a fetcher's chunks go on."""
-    return RecordWay(loops, map_log, writers)
+    return RecordWay(reverse_map, map_log, writers)
 
 
 NOTHING = PatternSet(include=(), exclude=())

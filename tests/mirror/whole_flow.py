@@ -11,8 +11,8 @@ import trio
 from mirror.flow.flow_state import FlowState
 from mirror.forward.source import RecordWay, SourceFetcher
 from mirror.forward.writers import TargetWriters
-from mirror.map.loops import LoopWatch
 from mirror.map.map_log import MapLog
+from mirror.map.reverse_map import ReverseMapReader
 from mirror.start.positioning import Positioning
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
@@ -113,7 +113,7 @@ async def whole_flow(
         partition.leaders.follow_target(0)
         flow.partitions.take(partition)
         writers = TargetWriters(flow.for_producing, links)
-        way = RecordWay(LoopWatch(config, flow.reverse, links), map_log, writers)
+        way = RecordWay(ReverseMapReader(config, flow.reverse, links), map_log, writers)
         async with trio.open_nursery() as nursery:
             await nursery.start(writers.run)
             nursery.start_soon(Positioning(flow.for_positioning, links, map_log).run)

@@ -23,7 +23,7 @@ INTERVAL_S: Final = 3.0
 BOTH_WAYS_INTERVAL_S: Final = 0.2
 
 
-class LoopWatch:
+class ReverseMapReader:
     """Keeps a ``ReverseFlow`` in step with the reverse flow's map."""
 
     def __init__(self, config: FlowConfig, reverse: ReverseFlow, links: Links) -> None:
@@ -33,24 +33,24 @@ class LoopWatch:
         self._reader = TailReader(links.source_admin, map_topic_name(config.target))
         self._looking = trio.Lock()
         self._is_there = False
-        self.fault = FaultNote(f"{config.name}: loops")
+        self.fault = FaultNote(f"{config.name}: the map of the other direction")
 
     async def run(self) -> None:
-        """Look again every interval."""
+        """Catch up every interval."""
         while True:
             await trio.sleep(BOTH_WAYS_INTERVAL_S if self._config.is_active_active else INTERVAL_S)
             try:
-                await self.look()
+                await self.catch_up()
             except NetworkFault as fault:
                 self.fault.note(str(fault))
             else:
                 self.fault.clear()
 
-    async def look(self) -> None:
+    async def catch_up(self) -> None:
         """Read what is new, and tell mirrors from other producers by it; raises NetworkFault.
 
         A mirror's id is in the map before its first batch is in a log. So a producer that was met
-        before this look, and is not in the map after it, is no mirror.
+        before this, and is not in the map after it, is no mirror.
         """
         async with self._looking:
             met = frozenset(self._reverse.unknown_producers)

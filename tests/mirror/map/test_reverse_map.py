@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from mirror.map.loops import LoopWatch
+from mirror.map.reverse_map import ReverseMapReader
 from mirror.state.reverse_flow import ReverseFlow
 from offset_translation.map_records import (
     MirrorProducer,
@@ -42,20 +42,20 @@ async def test_a_map_that_was_made_again_is_read_from_its_beginning(later: tuple
     """Else the batches of the new mirror would be sent back, and come again."""
     async with two_fakes() as (dc1, _, links):
         reverse = ReverseFlow()
-        watch = LoopWatch(CONFIG, reverse, links)
+        reader = ReverseMapReader(CONFIG, reverse, links)
         dc1.create_topic(MAP, 0)
         announce(dc1, 7, 8)
-        await watch.look()
+        await reader.catch_up()
         assert reverse.loop_ids == {7, 8}
         dc1.create_topic(MAP, 0).topic_id = UUID(int=99)
         announce(dc1, *later)
         await links.source_admin.metadata(refresh=len(later) > 1)
-        await watch.look()
+        await reader.catch_up()
         assert reverse.loop_ids == {7, 8, *later}
         assert reverse.arrived.producer is not None
         assert reverse.arrived.producer.producer_id == later[-1]
         announce(dc1, 12)
-        await watch.look()
+        await reader.catch_up()
         assert reverse.loop_ids == {7, 8, *later, 12}
 
 
@@ -64,11 +64,11 @@ async def test_a_map_is_not_read_where_no_flow_goes_the_other_way(
 ) -> None:
     async with two_fakes() as (dc1, _, links):
         reverse = ReverseFlow()
-        watch = LoopWatch(replace(CONFIG, has_way_back=False), reverse, links)
+        reader = ReverseMapReader(replace(CONFIG, has_way_back=False), reverse, links)
         dc1.create_topic(MAP, 0)
         announce(dc1, 7)
-        await watch.look()
-        await watch.look()
+        await reader.catch_up()
+        await reader.catch_up()
         assert (reverse.loop_ids, reverse.arrived.maps) == (frozenset(), {})
     assert caplog.text.count("is not read: no flow dc2->dc1 is configured") == 1
 
@@ -76,7 +76,7 @@ async def test_a_map_is_not_read_where_no_flow_goes_the_other_way(
 async def test_an_id_that_is_every_plain_producers_is_refused_in_a_map() -> None:
     async with two_fakes() as (dc1, _, links):
         reverse = ReverseFlow()
-        watch = LoopWatch(CONFIG, reverse, links)
+        reader = ReverseMapReader(CONFIG, reverse, links)
         dc1.create_topic(MAP, 0)
         announce(dc1, 7)
         batch = build_batch(
@@ -87,6 +87,6 @@ async def test_an_id_that_is_every_plain_producers_is_refused_in_a_map() -> None
         assign_offsets(moved, log.end, 0)
         log.batches.append(bytes(moved))
         log.end += 1
-        await watch.look()
+        await reader.catch_up()
         assert reverse.loop_ids == {7}
         assert reverse.arrived.rejected == ["a map record cannot have producer_id -1"]
