@@ -94,9 +94,13 @@ def _restart() -> Act:
     from mirror.state.orders import How, Scope
 
     def order(options: Options) -> Awaitable[int]:
-        how = How.SKIP if options.skip else How.RETRY
-        if options.from_earliest:
-            how = How.ANEW
+        chosen = {
+            How.SKIP: options.skip,
+            How.QUARANTINE: options.quarantine,
+            How.MERGE: options.merge,
+            How.ANEW: options.from_earliest,
+        }
+        how = next((one for one, is_chosen in chosen.items() if is_chosen), How.RETRY)
         scope = Scope.parse(options.scope)
         return _show_line(restart(options.configuration, options.flow, scope, how))
 
@@ -291,6 +295,7 @@ ORDERS: Final = (
         examples=(
             "mirror restart dc1-dc2 orders:3 dc.yaml",
             "mirror restart dc1-dc2 orders dc.yaml --skip",
+            "mirror restart dc2-dc1 orders dc.yaml --quarantine",
             "mirror restart --from-earliest dc1-dc2 orders dc.yaml",
         ),
         words=(FLOW, SCOPE),
@@ -300,6 +305,18 @@ ORDERS: Final = (
                 names=("--skip",),
                 group="how",
                 help="leave out what cannot be mirrored, and count it",
+            ),
+            Option(
+                names=("--quarantine",),
+                group="how",
+                help="of a diverged target: save what it alone has to TOPIC.diverged on both sites "
+                "and to a file, and leave it out of the flow back",
+            ),
+            Option(
+                names=("--merge",),
+                group="how",
+                help="of a diverged target: keep what it alone has, which the flow back appends "
+                "late; the log says how many keys end with different values",
             ),
             Option(
                 names=("--from-earliest",),

@@ -17,6 +17,9 @@ with an int16 kind, values with an int16 version (0):
                             value: int64 place: pieces and runs before it are forgotten
     kind 7  target topic    key: string topic, int32 partition
                             value: 16 bytes id of the topic on the target that holds the copy
+    kind 8  set aside       key: string topic, int32 partition, int64 source_start
+                            value: int64 source_end: what the source alone has between these is not
+                            mirrored; it lies in the topic's `.diverged` topic on both sites
 
 A place is a record's number in the mirrored stream. Without run starts it is the target offset, so
 records of before there were run starts mean the same.
@@ -58,6 +61,7 @@ class Kind(IntEnum):
     REACHED = 5
     TRIMMED = 6
     TARGET_TOPIC = 7
+    SET_ASIDE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +116,15 @@ class TargetTopicKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetAsideKey:
+    """Source offsets, from this one on, whose records were set aside and are not mirrored."""
+
+    topic: str
+    partition: int
+    source_start: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorProducerKey:
     """A producer id that a mirror has used on this cluster."""
 
@@ -134,6 +147,7 @@ MapKey: TypeAlias = (
     | ReachedKey
     | TrimmedKey
     | TargetTopicKey
+    | SetAsideKey
 )
 
 
@@ -213,10 +227,26 @@ def target_topic(topic: str, partition: int, topic_id: UUID) -> tuple[bytes, byt
     return encode_key(TargetTopicKey(topic=topic, partition=partition)), value
 
 
+def set_aside(
+    topic: str, partition: int, *, source_start: int, source_end: int
+) -> tuple[bytes, bytes]:
+    """Return key and value that name source offsets whose records were set aside."""
+    key = SetAsideKey(topic=topic, partition=partition, source_start=source_start)
+    return encode_key(key), struct.pack(">hq", VALUE_VERSION, source_end)
+
+
 def withdrawal(key: MapKey) -> tuple[bytes, None]:
     """Return the record that takes back the one of this key."""
     return encode_key(key), None
 
+
+_OF_OFFSET: Final[dict[type, Kind]] = {
+    PieceStartKey: Kind.PIECE_START,
+    SealKey: Kind.SEAL,
+    RunStartKey: Kind.RUN_START,
+    SetAsideKey: Kind.SET_ASIDE,
+}
+"""The kinds of keys that name a partition and a place or offset in it."""
 
 _OF_PARTITION: Final[dict[type, Kind]] = {
     ReachedKey: Kind.REACHED,
@@ -229,19 +259,18 @@ _OF_PARTITION: Final[dict[type, Kind]] = {
 def encode_key(key: MapKey) -> bytes:
     """Encode a key, kind first."""
     match key:
-        case PieceStartKey(topic=topic, partition=partition, place=place):
-            tail = put_string(topic) + struct.pack(">iq", partition, place)
-            return struct.pack(">h", Kind.PIECE_START) + tail
-        case SealKey(topic=topic, partition=partition, target_end=target):
-            tail = put_string(topic) + struct.pack(">iq", partition, target)
-            return struct.pack(">h", Kind.SEAL) + tail
+        case (
+            PieceStartKey(topic=topic, partition=index, place=number)
+            | SealKey(topic=topic, partition=index, target_end=number)
+            | RunStartKey(topic=topic, partition=index, place=number)
+            | SetAsideKey(topic=topic, partition=index, source_start=number)
+        ):
+            kind = _OF_OFFSET[type(key)]
+            return struct.pack(">h", kind) + put_string(topic) + struct.pack(">iq", index, number)
         case MirrorProducerKey(producer_id=producer_id):
             return struct.pack(">hq", Kind.MIRROR_PRODUCER, producer_id)
         case SourceTopicKey(topic=topic):
             return struct.pack(">h", Kind.SOURCE_TOPIC) + put_string(topic)
-        case RunStartKey(topic=topic, partition=partition, place=place):
-            tail = put_string(topic) + struct.pack(">iq", partition, place)
-            return struct.pack(">h", Kind.RUN_START) + tail
         case (
             ReachedKey(topic=topic, partition=index)
             | TrimmedKey(topic=topic, partition=index)
@@ -281,6 +310,10 @@ def decode_key(buffer: bytes) -> MapKey:
             key = TrimmedKey(topic=cursor.string(), partition=cursor.integer(4))
         case Kind.TARGET_TOPIC:
             key = TargetTopicKey(topic=cursor.string(), partition=cursor.integer(4))
+        case Kind.SET_ASIDE:
+            key = SetAsideKey(
+                topic=cursor.string(), partition=cursor.integer(4), source_start=cursor.integer(8)
+            )
         case _:
             raise MalformedRecord(f"unknown kind {number} of map record")
     cursor.finish()
@@ -290,7 +323,7 @@ def decode_key(buffer: bytes) -> MapKey:
 
 def _refuse_negative(key: MapKey) -> None:
     """Raise MalformedRecord for a number that no mirror writes: -1 is every plain producer's id."""
-    for name in ("partition", "place", "target_end", "producer_id"):
+    for name in ("partition", "place", "target_end", "producer_id", "source_start"):
         if getattr(key, name, 0) < 0:
             raise MalformedRecord(f"a map record cannot have {name} {getattr(key, name)}")
 
@@ -307,7 +340,7 @@ def decode_value(key: MapKey, buffer: bytes) -> int | UUID | Reached:
         raise MalformedRecord(f"unknown version {version} of a map record's value")
     field: int | UUID | Reached
     match key:
-        case PieceStartKey() | SealKey() | RunStartKey() | TrimmedKey():
+        case PieceStartKey() | SealKey() | RunStartKey() | TrimmedKey() | SetAsideKey():
             field = cursor.integer(8)
         case MirrorProducerKey():
             field = cursor.integer(2)
@@ -339,6 +372,8 @@ class MapState:
         self.topic_ids: dict[str, UUID] = {}
         self.target_ids: dict[TopicPartition, UUID] = {}
         """The topics on the target that hold the copies; older maps do not say."""
+        self.set_aside: dict[TopicPartition, dict[int, int]] = {}
+        """Source offsets [start, end) of records that were set aside: they are not mirrored."""
         self.producer: MirrorProducer | None = None
         """The identity announced last."""
         self.producer_ids: set[int] = set()
@@ -399,6 +434,8 @@ class MapState:
                 self.reached[TopicPartition(topic, partition)] = reached_at
             case TrimmedKey(topic=topic, partition=partition), int(place):
                 self._map(topic, partition).forget_before(Place(place))
+            case SetAsideKey(topic=topic, partition=partition, source_start=start), int(end):
+                self.set_aside.setdefault(TopicPartition(topic, partition), {})[start] = end
             case MirrorProducerKey(producer_id=producer_id), int(epoch):
                 self.producer = MirrorProducer(producer_id=producer_id, producer_epoch=epoch)
                 self.producer_ids.add(producer_id)
@@ -428,16 +465,19 @@ class MapState:
                 self.producer_ids.discard(producer_id)
                 if self.producer is not None and self.producer.producer_id == producer_id:
                     self.producer = None
-            case SourceTopicKey() | TargetTopicKey():
-                self._forget_topic(key)
+            case SourceTopicKey() | TargetTopicKey() | SetAsideKey():
+                self._forget(key)
             case _:
                 assert_never(key)
 
-    def _forget_topic(self, key: SourceTopicKey | TargetTopicKey) -> None:
-        if isinstance(key, SourceTopicKey):
-            self.topic_ids.pop(key.topic, None)
-        else:
-            self.target_ids.pop(TopicPartition(key.topic, key.partition), None)
+    def _forget(self, key: SourceTopicKey | TargetTopicKey | SetAsideKey) -> None:
+        match key:
+            case SourceTopicKey(topic=topic):
+                self.topic_ids.pop(topic, None)
+            case TargetTopicKey(topic=topic, partition=partition):
+                self.target_ids.pop(TopicPartition(topic, partition), None)
+            case SetAsideKey(topic=topic, partition=partition, source_start=start):
+                self.set_aside.get(TopicPartition(topic, partition), {}).pop(start, None)
 
     def _note_seal(self, topic: str, partition: int, seal: Seal) -> None:
         current = self.seals.get(TopicPartition(topic, partition))

@@ -190,7 +190,14 @@ def _read(top: Section, path: Path) -> Configuration:
         raise top.error("flows", "two flows go from the same source to the same target")
     _refuse_alike(top, flows)
     ways = {(flow.source, flow.target) for flow in flows}
-    flows = tuple(replace(flow, has_way_back=(flow.target, flow.source) in ways) for flow in flows)
+    flows = tuple(
+        replace(
+            flow,
+            has_way_back=(flow.target, flow.source) in ways,
+            diverged_folder=path.absolute().parent / flow.diverged_folder,
+        )
+        for flow in flows
+    )
     both_ways = {(flow.source, flow.target) for flow in flows if flow.is_active_active}
     for source, target in sorted(both_ways):
         if (target, source) not in both_ways:

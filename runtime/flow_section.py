@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -26,6 +27,7 @@ EXCLUDED_SETTINGS: Final = (
 )
 
 
+DIVERGED_FOLDER: Final = "diverged"
 ISOLATIONS: Final = ("read_committed", "read_uncommitted")
 MOST_FETCH_BYTES: Final = 128 << 20
 """Of one fetch: no answer may be of more than 256 MiB, nor a request say more than 2 GiB."""
@@ -40,6 +42,10 @@ class Policy(Enum):
     """Go on behind what is lost or refused, count it, and say so."""
     RESTART = "restart"
     """Delete the target's topic and mirror it anew from the earliest record."""
+    QUARANTINE = "quarantine"
+    """Set aside what only the target has, and leave it out of the stream back."""
+    MERGE = "merge"
+    """Keep what only the target has where it is; the stream back appends it late."""
 
 
 POLICIES: Final[Mapping[str, tuple[Policy, ...]]] = MappingProxyType(
@@ -48,7 +54,7 @@ POLICIES: Final[Mapping[str, tuple[Policy, ...]]] = MappingProxyType(
         "topic_recreated": (Policy.STOP, Policy.RESTART),
         "source_went_back": (Policy.STOP, Policy.RESTART),
         "source_corrupt": (Policy.STOP, Policy.SKIP),
-        "target_diverged": (Policy.STOP, Policy.SKIP, Policy.RESTART),
+        "target_diverged": (Policy.STOP, Policy.QUARANTINE, Policy.MERGE, Policy.RESTART),
         "record_too_large": (Policy.STOP, Policy.SKIP),
         "target_refused": (Policy.STOP, Policy.SKIP),
     }
@@ -62,7 +68,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "target": "The cluster that the flow writes.",
         "topics.include": "Patterns; a topic is mirrored if its whole name matches one.",
         "topics.exclude": "Patterns of topics that are left out. Topics called `__*`, `.*`, "
-        "`*.internal` or `*-internal` are never mirrored, moved or audited.",
+        "`*.internal`, `*-internal` or `*.diverged` are never mirrored, moved, closed or audited.",
         "groups.include": "Patterns; a group's positions are translated if its whole name matches "
         "one.",
         "groups.exclude": "Patterns of groups that are left out.",
@@ -86,6 +92,8 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
             "[partition states](partition-states.md)."
             for cause in POLICIES
         },
+        "diverged_folder": "The folder of the files of records that were set aside "
+        "(`on_target_diverged: quarantine`), on the machine of the worker.",
         "throttle.bytes_per_second": "The rate of the whole flow; all workers share it.",
         "throttle.topics.<pattern>": "The rate of each topic whose whole name matches. The first "
         "pattern that matches counts.",
@@ -207,6 +215,8 @@ class FlowConfig:
     """How often workers that share the flow look whether they carry about the same."""
     policies: Mapping[str, Policy] = field(default_factory=dict)
     """By cause, a key of POLICIES; what is not there stops."""
+    diverged_folder: Path = Path(DIVERGED_FOLDER)
+    """Where the files of records are written that were set aside."""
     throttle: ThrottleConfig = ThrottleConfig()
     settings: SettingsSync = MIRROR_MAKERS_SETTINGS
     acls: AclSync = AclSync.DOWNGRADED
@@ -334,6 +344,7 @@ def read_flow(section: Section, clusters: Collection[str]) -> FlowConfig:
         group_poll_interval_ms=section.integer("group_poll_interval_ms", 1_000, least=100),
         balance_interval_ms=section.integer("balance_interval_ms", 30_000, least=500),
         policies=_policies(section),
+        diverged_folder=Path(section.string("diverged_folder", DIVERGED_FOLDER)),
         throttle=_throttle(section.section("throttle", required=False)),
         settings=_settings(section.section("topic_settings", required=False)),
         acls=AclSync(

@@ -16,6 +16,12 @@ HEARTBEATS: Final = "heartbeats"
 DEFAULT_SEPARATOR: Final = "."
 SEPARATOR: Final = re.compile(r"[A-Za-z0-9._-]+")
 """The characters of a topic's name."""
+DIVERGED: Final = ".diverged"
+
+
+def diverged_topic(topic: str) -> str:
+    """Return the topic, on both sites, of records that were set aside from this one."""
+    return topic + DIVERGED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +87,12 @@ class TopicNames:
         return self.original_topic(topic) == HEARTBEATS
 
     def is_internal(self, topic: str) -> bool:
-        """Whether the name is kept for brokers, Connect, MirrorMaker or this mirror."""
-        suffixes = (f"{self.separator}internal", ".internal", "-internal")
+        """Whether the name is kept for brokers, Connect, MirrorMaker or this mirror.
+
+        Records that were set aside are on both sites already: to mirror them would double them, and
+        nobody is kept from reading them by a fence or a promotion.
+        """
+        suffixes = (f"{self.separator}internal", ".internal", "-internal", DIVERGED)
         return topic.startswith(("__", ".")) or topic.endswith(suffixes)
 
     def is_cycle(self, topic: str) -> bool:

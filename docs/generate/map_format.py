@@ -32,6 +32,7 @@ RECORDS: Final = (
     ("reached", map_records.reached("orders", 3, Reached(place=Place(60), target_end=67))),
     ("trimmed", map_records.trimmed("orders", 3, Place(20))),
     ("target topic", map_records.target_topic("orders", 3, UUID(int=0x5678))),
+    ("set aside", map_records.set_aside("orders", 3, source_start=52, source_end=57)),
 )
 """One of each kind, of orders-3."""
 

@@ -36,6 +36,11 @@ POLICY_WORDS: Final = {
     Policy.SKIP: "The mirror continues behind what is lost or refused, counts it, and says so.",
     Policy.RESTART: "The mirror deletes the target's topic and mirrors it anew from the earliest "
     "record.",
+    Policy.QUARANTINE: "The mirror saves what only the target has to `<topic>.diverged` on both "
+    "sites and to a file, and leaves it out of the flow back: both sites end with the same last "
+    "value of each key.",
+    Policy.MERGE: "The mirror keeps what only the target has. The flow back appends it late, "
+    "behind newer records: the log says how many keys end with different values.",
 }
 
 

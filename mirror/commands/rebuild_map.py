@@ -17,7 +17,6 @@ from mirror.clusters.log_ends import Ends, LogEnds, read_target_ends
 from mirror.commands.flow_without_daemon import read_map, read_map_of, source_ends
 from mirror.commands.positions import DONE, NOT_ALL, LookFailed, pick_flow
 from mirror.commands.status import workers_of
-from mirror.forward.committed import Aborted, CommittedFilter
 from mirror.map.map_log import MAP_SETTINGS
 from mirror.state.batches import SEQUENCES
 from offset_translation import map_records
@@ -46,6 +45,7 @@ from wire.record_batch import (
     crc_is_valid,
     iterate_record_heads,
 )
+from wire.record_batch.committed import Aborted, CommittedFilter
 from wire.topic_partition import TopicPartition
 
 RECORDS_A_BATCH: Final = 1_000

@@ -10,12 +10,19 @@ from mirror.state.orders import POLICY, How, Orders, Restart, Scope
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import STOPPED, PartitionState
 from runtime.clock import now_ms
+from runtime.flow_section import Policy
 from runtime.zookeeper import BadVersion, Node, NodeExists, NoNode, ZooKeeper
 
 _LOG = logging.getLogger(__name__)
 
 UNKNOWN: Final = "nothing of that name is mirrored"
 ELSEWHERE: Final = "other workers have all of it"
+ENDS: Final = {
+    How.SKIP: Policy.SKIP,
+    How.QUARANTINE: Policy.QUARANTINE,
+    How.MERGE: Policy.MERGE,
+}
+"""The policy that a restart orders, once."""
 
 
 class OrderExecution:
@@ -191,7 +198,7 @@ def apply_restart(flow: FlowState, restart: Restart) -> int:
         return 0
     reason = f"restarted by {restart.by}"
     for partition in remaining:
-        _look_again(flow, partition, reason, now, may_skip=restart.how is How.SKIP)
+        _look_again(flow, partition, reason, now, ENDS.get(restart.how))
     flow.orders.note_restarted(restart, remaining)
     flow.wakeups.refresh.wake()
     flow.wakeups.position_more.wake()
@@ -199,15 +206,15 @@ def apply_restart(flow: FlowState, restart: Restart) -> int:
 
 
 def _look_again(
-    flow: FlowState, partition: MirroredPartition, reason: str, now: int, *, may_skip: bool
+    flow: FlowState, partition: MirroredPartition, reason: str, now: int, ordered: Policy | None
 ) -> None:
     if partition.state in STOPPED:
-        partition.skips.allow_once(is_allowed=may_skip)
-        if may_skip and partition.skips.refused_through is not None:
+        partition.skips.allow_once(ordered)
+        if ordered is Policy.SKIP and partition.skips.refused_through is not None:
             flow.interruptions.skip(partition, partition.skips.refused_through, now)
         else:
             partition.retry(reason, now)
         return
-    partition.skips.allow_once(is_allowed=may_skip and not partition.target.is_positioned)
+    partition.skips.allow_once(None if partition.target.is_positioned else ordered)
     if partition.state is not PartitionState.PAUSED:  # else when it is resumed
         flow.interruptions.interrupt(partition, reason, now, at_once=True)

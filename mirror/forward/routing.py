@@ -12,7 +12,6 @@ from itertools import pairwise
 from struct import Struct
 from typing import Final
 
-from mirror.forward.committed import Aborted, CommittedFilter
 from mirror.forward.loops import is_brought
 from mirror.state.batches import SEQUENCES, Cursor, Forward, PieceStart
 from offset_translation.map_records import MirrorProducer
@@ -30,6 +29,7 @@ from wire.record_batch import (
     rewrite,
 )
 from wire.record_batch.checksum import SHORT_BYTES, crc32c, crc32c_with_head
+from wire.record_batch.committed import Aborted, CommittedFilter
 from wire.record_batch.header import (
     BEFORE_CRC,
     COMPRESSION_MASK,

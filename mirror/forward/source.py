@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 import trio
 
 from mirror.clusters.links import Links
-from mirror.forward.committed import Aborted
 from mirror.forward.damage import behind_damage
 from mirror.forward.fetch_plan import Asked, Asking, Looked, partition_key_of
 from mirror.forward.fetch_session import SESSION_LOST, FetchSession, Question
@@ -39,6 +38,7 @@ from wire.messages.fetch import FetchRequest
 from wire.net.connection import Connection
 from wire.net.errors import NetworkFault
 from wire.net.retries import code_of
+from wire.record_batch.committed import Aborted
 from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)

@@ -16,7 +16,6 @@ from typing import Final
 import trio
 
 from mirror.clusters.links import Links
-from mirror.forward.committed import Aborted, CommittedFilter
 from mirror.groups.source_groups import OFFSETS_TOPIC, Held, SourceGroups
 from runtime.config import FlowConfig
 from runtime.fault_note import FaultNote
@@ -36,6 +35,7 @@ from wire.net.metadata import TopicView
 from wire.net.operations import EARLIEST, LATEST, READ_COMMITTED, list_offsets
 from wire.net.retries import code_of
 from wire.record_batch import CorruptBatch, crc_is_valid, iterate_batches, iterate_records
+from wire.record_batch.committed import Aborted, CommittedFilter
 from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)

@@ -18,6 +18,7 @@ from mirror.clusters.log_ends import Ends, LogEnds, read_ends, read_quiet_target
 from mirror.map.map_log import RECORDS_A_WRITE, MapLog, MapRecord
 from mirror.map.reached import place_records
 from mirror.start.last_record_check import Writers, find_rewritten
+from mirror.start.quarantine import Quarantine
 from mirror.start.start_position import (
     Situation,
     Start,
@@ -113,6 +114,13 @@ class Positioning:
         self._interruptions = parts.interruptions
         self._links = links
         self._map_log = map_log
+        self._quarantine = Quarantine(
+            config=parts.config,
+            reverse=parts.reverse,
+            interruptions=parts.interruptions,
+            links=links,
+            map_log=map_log,
+        )
 
     async def run(self) -> None:
         """Position partitions that are due, those with the same two leaders together.
@@ -175,8 +183,14 @@ class Positioning:
             writers = Writers(producer, self._parts.reverse.arrived.maps)
             rewritten = await find_rewritten(self._links, doubtful, source, target, writers)
             readings = LogReadings(source=source, target=target, tails=tails, rewritten=rewritten)
+            decided: list[tuple[_Tried, Start | Stop]] = []
             for first in range(0, len(tries), TOGETHER):
-                await self._begin(tries[first : first + TOGETHER], readings)
+                decided += await self._begin(tries[first : first + TOGETHER], readings)
+            for one, decision in decided:
+                if isinstance(decision, Start):
+                    await self._quarantine.say_what_was_merged(one.partition, decision)
+                elif one.is_current and self._quarantine.is_to_set_aside(one.partition, decision):
+                    await self._quarantine.set_aside_or_stop(one.partition, decision)
         except NetworkFault as fault:
             for one in tries:
                 if one.is_current:
@@ -204,8 +218,13 @@ class Positioning:
             partition.postpone(str(fault), now_ms())
         self._parts.wakeups.refresh.wake()
 
-    async def _begin(self, tries: Sequence[_Tried], readings: LogReadings) -> None:
-        """Decide under the map's lock, make it durable, and act on it."""
+    async def _begin(
+        self, tries: Sequence[_Tried], readings: LogReadings
+    ) -> Sequence[tuple[_Tried, Start | Stop]]:
+        """Decide under the map's lock, make it durable, act on it, and return what was decided.
+
+        What is to be set aside is left to the caller.
+        """
         await self._tell_runs(tries, readings)
         decided: list[tuple[_Tried, Start | Stop]] = []
         needless: list[MapRecord] = []
@@ -237,6 +256,7 @@ class Positioning:
                 self._go_on(one.partition, decision, readings, now)
         self._parts.progress.tell(one.partition for one, _ in decided)
         self._parts.wakeups.fetch_anew()
+        return decided
 
     def _go_on(
         self, partition: MirroredPartition, decision: Start | Stop, readings: LogReadings, now: int
@@ -253,7 +273,7 @@ class Positioning:
             _note_left_out(partition, decision)
             shift = decision.source - decision.place
             partition.go_on(Cursor(decision.source, decision.place, shift), now)
-        else:
+        elif not self._quarantine.is_to_set_aside(partition, decision):
             self._stop(partition, decision, readings, now)
         self._note_ends(partition, readings.source, now)
 
@@ -415,7 +435,9 @@ class Positioning:
         if isinstance(decision, Start):
             return passing_over(decision, partition.skips.pass_over or 0)
         policy = self._interruptions.policy_for(partition, decision.state)
-        return decision.skip_to if decision.skip_to and policy is Policy.SKIP else decision
+        if decision.skip_to is None or policy not in {Policy.SKIP, Policy.MERGE}:
+            return decision
+        return replace(decision.skip_to, merged=decision.own)
 
     def _stop(
         self, partition: MirroredPartition, stop: Stop, readings: LogReadings, now: int

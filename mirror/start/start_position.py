@@ -6,7 +6,7 @@ lost with the target when it failed, and only a person may decide about them.
 """
 
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from mirror.clusters.log_ends import LogEnds
 from mirror.state.partition_state import PartitionState
@@ -17,6 +17,13 @@ from offset_translation.runs import Place
 from wire.topic_partition import TopicPartition
 
 Withdrawn: TypeAlias = PieceStartKey | RunStartKey | SealKey
+
+
+class OwnPart(NamedTuple):
+    """Offsets [start, stop) of the target, in which it has records that the source never got."""
+
+    start: int
+    stop: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +42,8 @@ class Start:
     left_out: int = 0
     """Source offsets passed over because somebody has decided so."""
     run: int | None = None
+    merged: OwnPart | None = None
+    """A part of the target that stays as it is, by decision: the flow back appends it late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +56,8 @@ class Stop:
     """Source offsets that are gone unmirrored; an upper bound of the records."""
     skip_to: Start | None = None
     """Where to go on all the same, if that is decided."""
+    own: OwnPart | None = None
+    """The part of the target that the source never got, where that is what stops it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,4 +233,5 @@ def _diverged(seen: Situation, start: Start) -> Stop:
         reason=f"the target holds offsets {seen.explained_until} to {target.end - 1} that the "
         "source never got",
         skip_to=start,
+        own=OwnPart(seen.explained_until, target.end),
     )

@@ -120,8 +120,9 @@ class Interruptions:
     def policy_for(self, partition: MirroredPartition, state: PartitionState) -> Policy:
         """Return the flow's policy for a partition that stops in this state."""
         cause = state.name.lower()
-        if partition.skips.is_allowed_once and Policy.SKIP in POLICIES.get(cause, ()):
-            return Policy.SKIP
+        ordered = partition.skips.allowed_once
+        if ordered is not None and ordered in POLICIES.get(cause, ()):
+            return ordered
         return self._config.current.policies.get(cause, Policy.STOP)
 
     def wait_no_longer(self, partition: MirroredPartition, now_ms: int) -> None:

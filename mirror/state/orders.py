@@ -35,6 +35,10 @@ class How(Enum):
     """Look again where it goes on; what stopped it may be over."""
     SKIP = "skip"
     """Go on behind what cannot be mirrored, this once."""
+    QUARANTINE = "quarantine"
+    """Set aside what only the target has, and leave it out of the flow back."""
+    MERGE = "merge"
+    """Keep what only the target has; the flow back appends it late."""
     ANEW = "anew"
     """Delete the target's copy of the topic and mirror it from the earliest record."""
 

@@ -114,7 +114,8 @@ ADVICE: Final[dict[PartitionState, str]] = {
     _S.SOURCE_CORRUPT: "the source holds a damaged batch: repair it or let another replica lead, "
     "then `mirror restart`; or go on behind it with `mirror restart --skip`",
     _S.TARGET_DIVERGED: "the target holds records that the source has not: see the reason, find "
-    "their writer; after a lost site, go on behind them with `mirror restart --skip`; `mirror "
+    "their writer; after a lost site, set them aside with `mirror restart --quarantine`, which "
+    "saves them and has both sites end alike, or have them appended late with --merge; `mirror "
     "restart --from-earliest` deletes the target's copy, with them, and begins anew",
     _S.TARGET_REFUSED: "widen the setting of the target topic that the reason names, with "
     "`kafka-configs.sh --alter`: the mirror then goes on by itself, and nothing is lost; only to "

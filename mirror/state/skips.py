@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from runtime.flow_section import Policy
+
 
 class Apart(NamedTuple):
     """Source offsets of a batch whose records go one by one."""
@@ -15,10 +17,10 @@ class Skips:
     """The skips of one partition."""
 
     __slots__ = (
+        "allowed_once",
         "apart",
         "count",
         "decided_end",
-        "is_allowed_once",
         "looped",
         "lost",
         "pass_over",
@@ -43,8 +45,8 @@ class Skips:
         """Where the batch of several records begins that was refused, if it can be taken apart."""
         self.apart: Apart | None = None
         """The batch whose records go one by one, because together they were refused."""
-        self.is_allowed_once = False
-        """A command has said that what is lost may be left out, once."""
+        self.allowed_once: Policy | None = None
+        """The policy that a command has ordered, once."""
 
     def leave_out_looped(self, batches: int) -> None:
         """Count batches that came from the target, by their producer ids."""
@@ -75,14 +77,14 @@ class Skips:
             return False
         return apart.begin < source_end <= apart.end
 
-    def allow_once(self, *, is_allowed: bool) -> None:
-        """Let the next stop be skipped, or not, as a command says."""
-        self.is_allowed_once = is_allowed
+    def allow_once(self, policy: Policy | None) -> None:
+        """Let the next stop that this policy may end be ended by it, as a command says."""
+        self.allowed_once = policy
 
     def pass_behind(self, source_end: int) -> None:
         """Go on behind records that cannot be mirrored; they are counted with the place."""
         self.pass_over = source_end
-        self.is_allowed_once = False
+        self.allowed_once = None
 
     def forget_stop(self) -> None:
         """Forget what has stopped the partition: it is to go on."""
@@ -94,6 +96,6 @@ class Skips:
         if left_out:
             self.decided_end = source
         self.pass_over = None
-        self.is_allowed_once = False
+        self.allowed_once = None
         self.lost = 0
         self.count += left_out

@@ -1,10 +1,17 @@
 """Sites that disagree behind a disaster: each record is in both logs, or on a list by offset."""
 
+import json
+from base64 import b64decode
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.failover.both_ways import configure_both_ways, wait_logged, wait_same_logs
+from runtime.diverged import OFFSET, SITE
+from tests.clusters import RunningCluster
+from tests.failover.both_ways import configure_both_ways, promote, wait_logged, wait_same_logs
 from tests.failover.promoting import run_mirror, tell, wait_mirroring
 from tests.failover.sites import (
     Sites,
@@ -19,6 +26,37 @@ from tests.failover.test_failback import restart
 pytestmark = pytest.mark.integration
 
 
+@contextmanager
+def mirrored_until_dc1_is_lost(
+    sites: Sites, file: Path, topic: str, numbers: Sequence[int]
+) -> Iterator[None]:
+    """The mirror brings these numbers to dc2 and dies; behind the block dc1 is lost."""
+    with run_mirror(file) as daemon:
+        wait_mirroring(file)
+        produce(sites.dc1, topic, numbers)
+        wait_same_logs(sites, topic, len(numbers))
+        daemon.kill()
+        daemon.wait()
+    yield
+    sites.dc1.kill()
+
+
+def set_aside(cluster: RunningCluster, topic: str) -> list[tuple[int, int]]:
+    """Return (value, offset at dc1) of what lies in a topic's `.diverged` topic."""
+    found = read_all(cluster, f"{topic}.diverged")
+    headers = [dict(one.headers() or ()) for one in found]
+    assert all(one[SITE] == b"dc1" for one in headers)
+    return [
+        (int(one.value() or b""), int(h[OFFSET])) for one, h in zip(found, headers, strict=True)
+    ]
+
+
+def lines_of(folder: Path) -> list[dict[str, Any]]:
+    """Return what the files say of records that were set aside."""
+    files = sorted((folder / "diverged").glob("*.jsonl"))
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
 def test_foreign_records_on_an_open_standby_do_not_hide_what_a_lost_site_had(
     mortal_sites: Sites, tmp_path: Path
 ) -> None:
@@ -26,15 +64,12 @@ def test_foreign_records_on_an_open_standby_do_not_hide_what_a_lost_site_had(
     sites, topic = mortal_sites, "open-standby"
     create_topic(sites.dc1, topic)
     file = configure_both_ways(sites, tmp_path, "/p-open-standby", topic)
-    with run_mirror(file) as daemon:
-        wait_mirroring(file)
-        produce(sites.dc1, topic, range(20))
-        wait_same_logs(sites, topic, 20)
-        daemon.kill()
-        daemon.wait()
-    produce(sites.dc2, topic, range(900, 903))
-    produce(sites.dc1, topic, range(20, 25))
-    sites.dc1.kill()
+    every = "discovery_interval_ms: 200"
+    told = file.read_text().replace(every, f"{every}\n    on_target_diverged: quarantine")
+    file.write_text(told)
+    with mirrored_until_dc1_is_lost(sites, file, topic, range(20)):
+        produce(sites.dc2, topic, range(900, 903))
+        produce(sites.dc1, topic, range(20, 25))
     ended = tell("promote", "dc2", str(file), "--source-lost")
     assert ended.status == 1, ended
     assert f"{topic}-0: mirrored up to dc1 offset 20 (dc2 20)" in ended.output
@@ -42,9 +77,34 @@ def test_foreign_records_on_an_open_standby_do_not_hide_what_a_lost_site_had(
     produce(sites.dc2, topic, range(100, 104))
     sites.dc1.start()
     with run_mirror(file):
-        wait_logged(file, f"{topic}-0: target diverged: the target holds offsets 20 to 24")
-        restart(file, topic, "--skip")
         wait_length(sites.dc1, topic, 32)
     own = [*range(900, 903), *range(100, 104)]
     assert values_of(read_all(sites.dc2, topic)) == [*range(20), *own]
     assert values_of(read_all(sites.dc1, topic)) == [*range(25), *own]
+    lost = [(number, number) for number in range(20, 25)]
+    assert set_aside(sites.dc1, topic) == set_aside(sites.dc2, topic) == lost
+    assert [(int(b64decode(one["value"])), one["offset"]) for one in lines_of(tmp_path)] == lost
+
+
+def test_a_key_that_only_a_lost_site_changed_ends_alike_on_both_sites(
+    mortal_sites: Sites, tmp_path: Path
+) -> None:
+    sites, topic = mortal_sites, "accounts"
+    create_topic(sites.dc1, topic, settings={"cleanup.policy": "compact"})
+    file = configure_both_ways(sites, tmp_path, "/p-accounts", topic)
+    with mirrored_until_dc1_is_lost(sites, file, topic, [100]):
+        produce(sites.dc1, topic, [90])
+    promote("dc2", file, "--source-lost")
+    produce(sites.dc2, topic, [250])
+    sites.dc1.start()
+    with run_mirror(file):
+        wait_logged(file, f"{topic}-0: target diverged: the target holds offsets 1 to 1")
+        restart(file, topic, "--quarantine")
+        wait_length(sites.dc1, topic, 3)
+        promote("dc1", file)
+        produce(sites.dc1, topic, [260])
+        wait_length(sites.dc2, topic, 3)
+        promote("dc2", file)
+    assert values_of(read_all(sites.dc1, topic)) == [100, 90, 250, 260]
+    assert values_of(read_all(sites.dc2, topic)) == [100, 250, 260]
+    assert set_aside(sites.dc1, topic) == set_aside(sites.dc2, topic) == [(90, 1)]

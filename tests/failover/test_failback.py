@@ -147,7 +147,7 @@ def test_what_was_lost_with_dc1_is_named_when_it_comes_back_and_nothing_overwrit
         restart(file, topic, "--from-earliest")
         wait_logged(file, "not deleted on the target: it holds records of its own")
         assert values_of(read_all(sites.dc1, topic)) == [*range(47)]
-        restart(file, topic, "--skip")
+        restart(file, topic, "--merge")
         wait_length(sites.dc1, topic, 77)
         assert values_of(read_all(sites.dc1, topic)) == [*range(47), *range(100, 130)]
         assert values_of(read_all(sites.dc2, topic)) == [*range(40), *range(100, 130)]

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror.forward.committed import Aborted
 from mirror.forward.routing import Routed, join_limit, route
 from mirror.state.batches import SEQUENCES, Cursor
 from offset_translation.map_records import MirrorProducer
@@ -24,6 +23,7 @@ from wire.record_batch import (
     stamp_append_time,
 )
 from wire.record_batch.checksum import SHORT_BYTES
+from wire.record_batch.committed import Aborted
 
 PRODUCER = MirrorProducer(producer_id=77, producer_epoch=3)
 LOOP_ID = 5000

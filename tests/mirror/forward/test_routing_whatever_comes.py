@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mirror.forward.committed import Aborted
 from mirror.forward.routing import Routed, route
 from mirror.state.batches import SEQUENCES, Cursor
 from offset_translation.map_records import MirrorProducer, piece_start
@@ -15,6 +14,7 @@ from offset_translation.runs import Place
 from wire.compression import Compression
 from wire.record_batch import Record, build_batch, iterate_records, parse_header
 from wire.record_batch.checksum import crc32c
+from wire.record_batch.committed import Aborted
 from wire.record_batch.header import BatchHeader, pack_header
 from wire.record_batch.varints import varint
 

@@ -23,6 +23,7 @@ from offset_translation.map_records import (
     reached,
 )
 from offset_translation.runs import Place
+from runtime.flow_section import Policy
 from tests.doubles.fake_cluster import FakePartition
 from tests.mirror.building import CONFIG
 from tests.mirror.start.tails import a_batch
@@ -119,7 +120,7 @@ async def test_what_came_to_a_source_whose_mirroring_cannot_be_told_waits_for_a_
         await stage.position()
         status = stage.partition.status
         assert (status.state, status.reason) == (PartitionState.TARGET_DIVERGED, UNTOLD)
-        stage.partition.skips.allow_once(is_allowed=True)
+        stage.partition.skips.allow_once(Policy.MERGE)
         stage.partition.retry("restarted", 0)
         await stage.position()
         assert stage.partition.cursor == Cursor(COUNT, Place(0), COUNT)

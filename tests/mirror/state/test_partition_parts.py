@@ -13,6 +13,7 @@ from mirror.state.skips import Skips
 from mirror.state.source_log import FALLEN_BEHIND_MS, FRESH_MS, SourceLog
 from mirror.state.target_log import TargetLog
 from offset_translation.runs import Place
+from runtime.flow_section import Policy
 
 
 def heard(end: int, mirrored: int | None, now_ms: int) -> SourceLog:
@@ -115,13 +116,13 @@ def test_a_batch_that_the_target_takes_ends_the_trouble_of_before() -> None:
 
 def test_what_is_passed_over_is_counted_where_the_partition_goes_on() -> None:
     skips = Skips()
-    skips.allow_once(is_allowed=True)
+    skips.allow_once(Policy.SKIP)
     skips.refuse(40)
     skips.lose(7)
     skips.forget_stop()
-    assert (skips.refused_through, skips.lost, skips.is_allowed_once) == (None, 0, True)
+    assert (skips.refused_through, skips.lost, skips.allowed_once) == (None, 0, Policy.SKIP)
     skips.pass_behind(40)
-    assert (skips.pass_over, skips.is_allowed_once, skips.count) == (40, False, 0)
+    assert (skips.pass_over, skips.allowed_once, skips.count) == (40, None, 0)
     skips.settle(3, 40)
     skips.settle(0, 41)
     assert (skips.pass_over, skips.count, skips.decided_end) == (None, 3, 40)

@@ -40,6 +40,10 @@ def test_each_policy_is_followed_for_each_cause(cause: str, policy: Policy) -> N
         case Policy.RESTART:
             assert partition.state is state
             assert flow.orders.to_begin_anew == {"t"}
+        case Policy.QUARANTINE | Policy.MERGE:
+            # Of a target's own records, which positioning finds, and of nothing else.
+            assert (partition.state, partition.skips.pass_over) == (state, None)
+            assert not flow.orders.to_begin_anew
 
 
 @pytest.mark.parametrize("state", [one for one in PartitionState if one in STOPPED])
@@ -53,7 +57,7 @@ def test_every_stopped_partition_goes_on_when_somebody_decides_so(state: Partiti
 
 def test_a_command_to_skip_holds_once_and_only_where_skipping_is_possible() -> None:
     flow, partition = flow_with()
-    partition.skips.allow_once(is_allowed=True)
+    partition.skips.allow_once(Policy.SKIP)
     assert flow.interruptions.policy_for(partition, PartitionState.TOPIC_RECREATED) is Policy.STOP
     assert flow.interruptions.policy_for(partition, PartitionState.RETENTION_OVERRUN) is Policy.SKIP
     flow.interruptions.stop(partition, PartitionState.RECORD_TOO_LARGE, "why", 5, source_end=40)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wire.record_batch import BatchHeader
+from wire.record_batch.header import BatchHeader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,367 @@
+"""Set aside what only the target has, behind a disaster, so that both sites end alike.
+
+    dc1   |--aaaa--|--d d d--|         d: acknowledged by dc1, lost with it, and back with it
+    dc2   |~~aaaa~~|--b--b--|          b: what dc2 has taken since
+
+Before the flow from dc2 brings the first b to dc1, each d is saved on both sites and in a file.
+Then the map of what came from dc1 says so: its seal passes behind the last d, so that the flow from
+dc1 leaves them out when it runs again, and this flow has nothing to stop for any more.
+
+Nothing is saved twice. The writers of a `.diverged` partition follow each other under the one id of
+the mirror on that cluster, numbered through, and go on behind the last record that is there. The
+file gets its name when it is whole, and the map its word at the very last.
+"""
+
+import logging
+import os
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+
+import trio
+
+from mirror.clusters.admin import GrowTopic, apply, ensure_topic
+from mirror.clusters.links import Links
+from mirror.map.map_log import MapLog, MapRecord
+from mirror.start.start_position import OwnPart, Start, Stop
+from mirror.state.batches import SEQUENCES
+from mirror.state.interruptions import Interruptions
+from mirror.state.live_config import LiveConfig
+from mirror.state.partition import MirroredPartition
+from mirror.state.reverse_flow import ReverseFlow
+from offset_translation.map_records import MirrorProducer, map_topic_name, seal, set_aside
+from offset_translation.topic_identity import NO_ID
+from runtime.clock import now_ms
+from runtime.diverged import (
+    KeyComparison,
+    Origin,
+    json_line,
+    origin_of,
+    own_records,
+    with_origin,
+)
+from runtime.flow_section import Policy
+from runtime.topic_names import diverged_topic
+from wire.errors import ErrorCode
+from wire.net.cluster import Cluster
+from wire.net.errors import NetworkFault, RequestRefused
+from wire.net.operations import append, list_offsets, read_partition
+from wire.net.retries import code_of
+from wire.record_batch import BatchHeader, CorruptBatch, Record, build_batch, iterate_records
+from wire.topic_partition import TopicPartition
+
+_LOG = logging.getLogger(__name__)
+
+SETTINGS: Final = {
+    "cleanup.policy": "delete",
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    "max.message.bytes": str(1 << 30),
+    "message.timestamp.type": "CreateTime",
+    "unclean.leader.election.enable": "false",
+}
+"""Kept until somebody deletes it: for some of these records it is the only place."""
+TOGETHER_BYTES: Final = 512 * 1024
+"""About so much goes in one request, and lies in memory."""
+NOBODY: Final = MirrorProducer(producer_id=-1, producer_epoch=-1)
+MOST_NEWER: Final = 5_000_000
+"""So many records of the source are looked at to count keys."""
+
+
+class CannotSetAside(Exception):
+    """What only the target has stays where it is, and the partition stopped; says why."""
+
+
+class _Kept(NamedTuple):
+    """One record with its origin."""
+
+    record: Record
+    origin: Origin
+
+
+class AsideLog:
+    """One partition of a `.diverged` topic on one site, written by the mirror alone."""
+
+    def __init__(self, cluster: Cluster, where: TopicPartition, producer: MirrorProducer) -> None:
+        """Know where it is; `find_end` asks what is there."""
+        self._cluster = cluster
+        self._where = where
+        self._producer = producer
+        self._sequence = 0
+        self._last: Origin | None = None
+
+    async def find_end(self, partition_count: int, replication_factor: int | None) -> None:
+        """Make the topic if need be, and find the last record; raises NetworkFault."""
+        topic, index = self._where
+        await ensure_topic(
+            self._cluster, topic, replication_factor=replication_factor, configs=SETTINGS
+        )
+        view = await self._cluster.metadata([topic], refresh=True)
+        if len(view.topics[topic].partitions) < partition_count:
+            await apply(self._cluster, GrowTopic(topic=topic, partition_count=partition_count))
+            await ensure_topic(
+                self._cluster, topic, replication_factor=replication_factor, configs=SETTINGS
+            )
+        end = (await list_offsets(self._cluster, [self._where]))[self._where]
+        if isinstance(end, ErrorCode):
+            raise RequestRefused(f"{topic}-{index}", end)
+        if end and not await self._take_from(end - 1, end):
+            await self._take_from(0, end)  # somebody else has written behind
+
+    async def _take_from(self, start: int, end: int) -> bool:
+        """Note the mirror's last batch in a part of the log; return whether it ends the part."""
+        is_last = False
+        async for header, batch in read_partition(self._cluster, *self._where, start, end):
+            is_last = header.producer_id == self._producer.producer_id
+            if is_last and not header.is_control:
+                last = header.base_sequence + header.last_offset_delta
+                self._sequence = (last + 1) % SEQUENCES
+                self._note(header, batch)
+        return is_last
+
+    def _note(self, header: BatchHeader, batch: memoryview) -> None:
+        for record in iterate_records(batch):
+            self._last = origin_of(record) or self._last
+        assert header.record_count, "the mirror writes no batch without records"
+
+    def lacks(self, origin: Origin) -> bool:
+        """Whether a record is still to be written: those of one range go in their order."""
+        last = self._last
+        is_same_range = last is not None and (
+            (last.site, last.topic_id, last.range_start)
+            == (origin.site, origin.topic_id, origin.range_start)
+        )
+        return last is None or not is_same_range or last.offset < origin.offset
+
+    async def write(self, kept: Sequence[_Kept]) -> None:
+        """Append those that are not there; raises NetworkFault, behind which `find_end` tells."""
+        fresh = [one for one in kept if self.lacks(one.origin)]
+        if not fresh:
+            return
+        topic, index = self._where
+        is_numbered = self._producer.producer_id >= 0
+        batch = build_batch(
+            (
+                with_origin(one.record, one.origin)._replace(offset=number)
+                for number, one in enumerate(fresh)
+            ),
+            producer_id=self._producer.producer_id,
+            producer_epoch=self._producer.producer_epoch,
+            base_sequence=self._sequence if is_numbered else -1,
+        )
+        answer = await append(self._cluster, topic, index, batch)
+        if answer.error_code != ErrorCode.NONE:
+            raise RequestRefused(f"{topic}-{index}", code_of(answer.error_code))
+        self._sequence = (self._sequence + len(fresh)) % SEQUENCES
+        self._last = fresh[-1].origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantine:
+    """Saves and leaves out what the target of one flow alone has."""
+
+    config: LiveConfig
+    reverse: ReverseFlow
+    interruptions: Interruptions
+    links: Links
+    map_log: MapLog
+
+    def is_to_set_aside(self, partition: MirroredPartition, stop: Stop) -> bool:
+        """Whether a policy or a command has the cause of a stop set aside."""
+        policy = self.interruptions.policy_for(partition, stop.state)
+        return stop.own is not None and policy is Policy.QUARANTINE
+
+    async def set_aside_or_stop(self, partition: MirroredPartition, stop: Stop) -> None:
+        """Set aside what has stopped a partition, and have its place looked for again.
+
+        Raises NetworkFault, behind which the same is to be tried again.
+        """
+        assert stop.own is not None, "there is something to set aside"
+        try:
+            is_done = await self.set_aside(partition, stop.own)
+        except (CannotSetAside, CorruptBatch, OSError) as fault:
+            reason = f"{stop.reason}; they could not be set aside: {fault}"
+            self.interruptions.stop(partition, stop.state, reason, now_ms())
+            return
+        if is_done:
+            reason = f"{stop.reason}: set aside"
+            self.interruptions.interrupt(partition, reason, now_ms(), at_once=True)
+
+    async def say_what_was_merged(self, partition: MirroredPartition, start: Start) -> None:
+        """Say how many keys end differently where the target's own records were kept."""
+        own, config = start.merged, self.config.current
+        if own is None:
+            return
+        kept = (
+            f"{partition.topic_partition}: {config.target}'s own records at offsets {own.start} to"
+            f" {own.stop - 1} stay, and are appended late on {config.source}"
+        )
+        try:
+            keys = await self.count_keys(partition, own, start.source)
+        except (NetworkFault, CorruptBatch) as fault:
+            _LOG.warning("%s; which keys end differently could not be seen: %s", kept, fault)
+        else:
+            _LOG.warning("%s: %s", kept, keys)
+
+    async def set_aside(self, partition: MirroredPartition, own: OwnPart) -> bool:
+        """Save the records of a part, and have the map leave it out; return whether it is done.
+
+        It is not where the partition was interrupted meanwhile. May be repeated at any time.
+        Raises NetworkFault, CorruptBatch, OSError and CannotSetAside.
+        """
+        attempt = partition.attempt
+        sealed_at = self._sealed_at(partition)
+        logs = await self._open_logs(partition)
+        file = self._file(partition, own)
+        count = 0
+        with _unfinished(file) as lines:
+            async for kept in self._kept(partition, own):
+                if partition.attempt != attempt:
+                    return False
+                for log in logs:
+                    await log.write(kept)
+                lines.write(b"".join(json_line(partition.topic, *one) for one in kept))
+                count += len(kept)
+            await trio.to_thread.run_sync(_finish, lines, file)
+        if partition.attempt != attempt:
+            return False
+        await self._leave_out(partition, own, sealed_at)
+        _LOG.warning(
+            "%s: %d records of %s at offsets %d to %d are set aside, in %s on both sites and in %s",
+            partition.topic_partition,
+            count,
+            self.config.current.target,
+            own.start,
+            own.stop - 1,
+            diverged_topic(partition.topic),
+            file,
+        )
+        return True
+
+    async def count_keys(
+        self, partition: MirroredPartition, own: OwnPart, source: int
+    ) -> KeyComparison:
+        """Return how the keys of a part end, behind what the source has from ``source`` on.
+
+        Raises NetworkFault and CorruptBatch.
+        """
+        keys, seen = KeyComparison(), 0
+        key = partition.topic_partition
+        source_end = (await list_offsets(self.links.source_admin, [key]))[key]
+        if isinstance(source_end, ErrorCode):
+            raise RequestRefused(f"{self.config.current.source} {key}", source_end)
+        mirrors = self.map_log.state.producer_ids
+        async for _, records in own_records(
+            self.links.target_data, key, own.start, own.stop, mirrors
+        ):
+            for record in records:
+                keys.take_diverged(record)
+        mirrors = self.reverse.arrived.producer_ids
+        async for _, records in own_records(
+            self.links.source_admin, key, source, source_end, mirrors
+        ):
+            for record in records:
+                keys.take_newer(record)
+            seen += len(records)
+            if seen >= MOST_NEWER:
+                keys.is_complete = False
+                break
+        return keys
+
+    def _sealed_at(self, partition: MirroredPartition) -> int:
+        arrived = self.reverse.arrived.maps.get(partition.topic_partition)
+        if arrived is None or arrived.sealed_at is None:
+            config = self.config.current
+            raise CannotSetAside(
+                f"{map_topic_name(config.target)} on {config.source} has no seal of it, so nobody"
+                " can say there what is left out"
+            )
+        return arrived.sealed_at
+
+    async def _open_logs(self, partition: MirroredPartition) -> list[AsideLog]:
+        topic, index = partition.topic_partition
+        links, config = self.links, self.config.current
+        view = await links.target_admin.metadata([topic])
+        count = max(index + 1, len(view.topics[topic].partitions))
+        where = TopicPartition(diverged_topic(topic), index)
+        back = self.reverse.arrived.producer or NOBODY
+        logs = [
+            AsideLog(links.target_admin, where, self.map_log.producer),
+            AsideLog(links.source_admin, where, back),
+        ]
+        for log in logs:
+            await log.find_end(count, config.replication_factor)
+        return logs
+
+    def _file(self, partition: MirroredPartition, own: OwnPart) -> Path:
+        topic_id = partition.target.topic_id or NO_ID
+        name = (
+            f"{self.config.current.target}-{partition.topic_partition}-from-{own.start}"
+            f"-{topic_id.hex[:8]}.jsonl"
+        )
+        return self.config.current.diverged_folder / name
+
+    async def _kept(
+        self, partition: MirroredPartition, own: OwnPart
+    ) -> AsyncIterator[Sequence[_Kept]]:
+        """Yield the records that only the target has, in order, some at a time."""
+        kept: list[_Kept] = []
+        size = 0
+        async for header, records in own_records(
+            self.links.target_data,
+            partition.topic_partition,
+            own.start,
+            own.stop,
+            self.map_log.state.producer_ids,
+        ):
+            for record in records:
+                origin = Origin(
+                    site=self.config.current.target,
+                    topic_id=partition.target.topic_id or NO_ID,
+                    partition=partition.index,
+                    offset=record.offset,
+                    leader_epoch=header.partition_leader_epoch,
+                    timestamp_ms=record.timestamp_ms,
+                    range_start=own.start,
+                )
+                kept.append(_Kept(record, origin))
+                size += len(record.key or b"") + len(record.value or b"")
+                if size >= TOGETHER_BYTES:
+                    yield kept
+                    kept, size = [], 0
+        if kept:
+            yield kept
+
+    async def _leave_out(self, partition: MirroredPartition, own: OwnPart, sealed_at: int) -> None:
+        """Say in the map of what came from the target that its stream passes over the part."""
+        where = partition.topic_partition
+        records: list[MapRecord] = [
+            set_aside(*where, source_start=own.start, source_end=own.stop),
+            seal(*where, source_end=own.stop, target_end=sealed_at),
+        ]
+        topic, stamp = map_topic_name(self.config.current.target), now_ms()
+        batch = build_batch(
+            Record(number, stamp, key, value) for number, (key, value) in enumerate(records)
+        )
+        answer = await append(self.links.source_admin, topic, 0, batch)
+        if answer.error_code != ErrorCode.NONE:
+            raise RequestRefused(topic, code_of(answer.error_code))
+        for key, value in records:
+            self.reverse.replay(key, value)
+
+
+@contextmanager
+def _unfinished(file: Path) -> Iterator[BinaryIO]:
+    """Give a file to write to, which does not have its name yet."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.with_suffix(".part").open("wb") as lines:
+        yield lines
+
+
+def _finish(lines: BinaryIO, file: Path) -> None:
+    """Give a file its name, once all of it is on the disk."""
+    lines.flush()
+    os.fsync(lines.fileno())
+    file.with_suffix(".part").replace(file)
