@@ -93,6 +93,7 @@ class BrokerConfig:
     sasl_mechanism_inter_broker_protocol: str = _one_of(*(one.value for one in Mechanism))
     sasl_jaas_config: Login | None = None
     sasl_server_max_receive_size: int = _at_least(1, 524_288, maximum=MAX_INT)
+    super_users: tuple[str, ...] = ()
     connections_max_reauth_ms: int = _at_least(0, 0)
     connection_failed_authentication_delay_ms: int = _at_least(0, 100, maximum=MAX_INT)
     log_dirs: tuple[Path, ...] = (Path("/tmp/kafka-logs"),)  # noqa: S108 - Kafka's default

@@ -114,7 +114,8 @@ class Connection:
         tls = entry.tls
         self._recv_into = peer_socket.recv_into if tls is None else tls.recv_into
         self._send_parts = partial(send_parts, peer_socket) if tls is None else tls.send_parts
-        is_stranger = entry.passage is not None
+        self._is_broker = entry.principal in node.cluster_brokers.principals
+        is_stranger = entry.passage is not None and entry.passage.is_demanded
         self._frames = FrameBuffer(
             limits.largest_request_of_strangers_bytes
             if is_stranger
@@ -266,12 +267,20 @@ class Connection:
         if step.refusal is not None:
             raise NotLetIn(step.refusal)
         if passage.state is State.INSIDE and not was_inside:
-            self._principal = passage.principal
+            self._become(passage)
             self._authenticating.deadline = math.inf
             self._frames.limit(self._limits.largest_request_bytes)
             self._metrics.authentications += 1
             _LOG.debug("%s: is %s on %s", self._peer, self._principal, self._listener)
         return False
+
+    def _become(self, passage: Passage) -> None:
+        """Note who the peer has proved to be; a broker's name is no user's."""
+        if passage.is_of_broker:
+            self._is_broker = True
+            return
+        self._principal = passage.principal
+        self._is_broker = self._principal in self._node.cluster_brokers.principals
 
     async def _answer(self, frame: memoryview) -> None:
         if self._passage is not None and not await self._pass_gate(self._passage, frame):
@@ -318,6 +327,7 @@ class Connection:
             client_host=self._client_host,
             listener=self._listener,
             principal=self._principal,
+            is_broker=self._is_broker,
             aside=self._limits.long_messages,
         )
 

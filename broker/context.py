@@ -19,6 +19,7 @@ from broker.metadata_cache import MetadataCache
 from broker.metrics import RequestMetrics
 from broker.replication.partition import Partition
 from broker.replication.partitions import Partitions
+from broker.security.brokers import ClusterBrokers
 from broker.security.credentials import ScramUsers
 from broker.zookeeper.store import ClusterStore
 from wire.errors import ErrorCode
@@ -90,6 +91,13 @@ class Node(Protocol):
     async def next_producer_id(self) -> int:
         """Return a producer id that nobody has; raises ZooKeeperFault when no block can be had."""
 
+    @property
+    def cluster_brokers(self) -> ClusterBrokers:
+        """Who is a broker of this cluster."""
+
+    async def has_elected(self, controller_epoch: int) -> bool:
+        """Say whether ZooKeeper has given this epoch to a controller; raises ZooKeeperFault."""
+
     async def is_registered_as(self, broker_epoch: int) -> bool:
         """Say whether a controller that names this epoch means this life of the broker."""
 
@@ -112,6 +120,8 @@ class Call:
     listener: str = "PLAINTEXT"
     """By which it came in: it is told the addresses of that listener (KIP-103)."""
     principal: str = "User:ANONYMOUS"
+    is_broker: bool = False
+    """Whether it comes from a broker of this cluster (`broker.security.brokers`)."""
     aside: Aside = field(default_factory=Aside)
     """Where it does what would stop the others."""
 

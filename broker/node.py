@@ -20,7 +20,7 @@ from broker.controller.settings import settings_of
 from broker.controller.topics import TopicSpec
 from broker.dynamic_config import FOLLOWER_RATE, LEADER_RATE, DynamicConfig
 from broker.groups.coordinator import GroupCoordinator
-from broker.inter_broker import inter_broker_connections
+from broker.inter_broker import Peers, inter_broker_connections
 from broker.leaving import Departure
 from broker.led_partition import CONSUMER_OFFSETS
 from broker.listeners import EVERYWHERE, Listener
@@ -34,6 +34,7 @@ from broker.replication.health import health_of
 from broker.replication.partition import Partition
 from broker.replication.partitions import Partitions
 from broker.replication.running import Replication
+from broker.security.brokers import cluster_brokers
 from broker.security.first_users import add_first_users
 from broker.server import Bound, Server, allow_many_files, bind
 from broker.starting import retried
@@ -82,9 +83,10 @@ class BrokerNode:
         config_watch: ConfigWatch,
         metadata: MetadataCache,
         logs: LogManager,
-        pool: ConnectionPool,
+        peers: Peers,
         registration: Registration,
     ) -> None:
+        self.cluster_brokers = peers.brokers
         self.broker_id: int = config.broker_id
         self.config = config
         self.clock: Clock = SystemClock()
@@ -94,7 +96,7 @@ class BrokerNode:
         self.metrics = RequestMetrics()
         self.scram_users = config_watch.scram_users
         self.logs = logs
-        self.replication = Replication(config, metadata, pool)
+        self.replication = Replication(config, metadata, peers)
         self.partitions = Partitions(
             config.broker_id,
             logs,
@@ -107,20 +109,26 @@ class BrokerNode:
             config.broker_id,
             self.store,
             self.clock,
-            settings_of(config, self.dynamic),
+            settings_of(config, self.dynamic, peers.brokers),
         )
         self.groups = GroupCoordinator(self)
         self.partitions.listen(CONSUMER_OFFSETS, self.groups)
         self.cleaner = _cleaner(self) if config.log_cleaner_enable else None
         self._config_watch = config_watch
         self._registration = registration
-        self._creation = TopicCreation(config, self.controller, metadata, pool)
+        self._creation = TopicCreation(config, self.controller, metadata, peers.pool)
         self._producer_ids: Iterator[int] = iter(())
         self._producer_id_turn = trio.Lock()
         self._announced_failures = 0
 
     def led(self, topic: str, index: int) -> Partition | ErrorCode:
         return self.partitions.led(topic, index) or self.metadata.why_not_led(topic, index)
+
+    async def has_elected(self, controller_epoch: int) -> bool:
+        """Say whether ZooKeeper has given this epoch to a controller; raises ZooKeeperFault."""
+        if controller_epoch <= self.partitions.controller_epoch:
+            return True
+        return controller_epoch <= await self.store.controller_epoch()
 
     async def is_registered_as(self, broker_epoch: int) -> bool:
         return await self._registration.is_present(broker_epoch)
@@ -264,6 +272,8 @@ async def _run(
         store = ClusterStore(zookeeper, config.inter_broker_listener.name)
         timeout_s = config.zookeeper_connection_timeout_ms / 1000
         metadata = MetadataCache(await retried(zookeeper, timeout_s, store.prepare))
+        secret = await retried(zookeeper, timeout_s, store.broker_secret)
+        brokers = cluster_brokers(config, config.super_users, secret)
         dynamic = DynamicConfig(config)
         watch = ConfigWatch(store, dynamic)
         await retried(zookeeper, timeout_s, watch.load_all)
@@ -275,9 +285,11 @@ async def _run(
                 _open_logs(config, metadata.cluster_id, dynamic) as logs,
                 trio.open_nursery() as nursery,
             ):
-                settings = inter_broker_connections(config, client_id=f"broker-{config.broker_id}")
+                client_id = f"broker-{config.broker_id}"
+                settings = inter_broker_connections(config, brokers, client_id=client_id)
                 pool = ConnectionPool(nursery, settings)
-                node = BrokerNode(config, watch, metadata, logs, pool, registration)
+                peers = Peers(brokers=brokers, pool=pool)
+                node = BrokerNode(config, watch, metadata, logs, peers, registration)
                 watch.on_change = node.reconfigure
                 node.reconfigure()
                 metrics_port = await _start_metrics(node, nursery)

@@ -16,7 +16,6 @@ from broker.config import BrokerConfig
 from broker.connection import Connection, Limits
 from broker.context import Node
 from broker.listeners import Listener
-from broker.security.credentials import ScramUsers
 from broker.security.entry import Entrance, Entry
 from broker.security.settings import security_of
 from broker.security.tls import HandshakeFailed, reason_of
@@ -75,8 +74,7 @@ class Server:
             refusal_delay_s=config.connection_failed_authentication_delay_ms / 1000,
         )
         self._entrances = {
-            listener.name: _entrance(config, listener, node.scram_users)
-            for listener in config.listeners
+            listener.name: _entrance(config, listener, node) for listener in config.listeners
         }
 
     async def serve(self, listeners: Sequence[Bound]) -> None:
@@ -142,11 +140,12 @@ class Server:
             log("%s", line)
 
 
-def _entrance(config: BrokerConfig, listener: Listener, users: ScramUsers) -> Entrance:
+def _entrance(config: BrokerConfig, listener: Listener, node: Node) -> Entrance:
     """Make a listener's entrance. Raises CannotListen."""
     security = security_of(config, listener)
     try:
-        return Entrance(listener, security, users)
+        for_brokers = node.cluster_brokers.gate(config, listener)
+        return Entrance(listener, security, node.scram_users, for_brokers)
     except OSError as fault:
         why = reason_of(fault) if isinstance(fault, ssl.SSLError) else str(fault)
         keystore = "" if security.tls is None else security.tls.keystore

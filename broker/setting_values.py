@@ -87,6 +87,16 @@ def _parse_mechanisms(entry: Property, _: Mapping[str, Any]) -> tuple[Mechanism,
         raise entry.wrong(f"{entry.value!r}: only {served} are served") from error
 
 
+def _parse_principals(entry: Property, _: Mapping[str, Any]) -> tuple[str, ...]:
+    """Read Kafka's `User:alice;User:bob`: names may hold commas."""
+    principals = tuple(part.strip() for part in entry.value.split(";") if part.strip())
+    for principal in principals:
+        kind, colon, name = principal.partition(":")
+        if kind + colon != "User:" or not name:
+            raise entry.wrong(f"{principal!r} is not of the form User:NAME")
+    return principals
+
+
 def _parse_name(entry: Property, _: Mapping[str, Any]) -> str:
     return entry.value.upper()
 
@@ -117,6 +127,7 @@ _PARSERS: Final[Mapping[str, Parser]] = {
     "listener.security.protocol.map": parse_protocol_map,
     "inter.broker.listener.name": _parse_name,
     "sasl.enabled.mechanisms": _parse_mechanisms,
+    "super.users": _parse_principals,
     "log.dirs": _parse_folders,
     "zookeeper.connect": _parse_zookeeper,
 }

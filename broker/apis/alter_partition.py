@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from broker.apis.cluster_action import REFUSED
 from broker.context import Call
 from broker.controller.cluster import (
     UNKNOWN_BROKER_EPOCH,
@@ -24,6 +25,8 @@ from wire.topic_partition import TopicPartition
 
 async def handle(request: AlterPartitionRequest, call: Call) -> AlterPartitionResponse:
     """Answer with the states as they are now; a leader takes them over from there."""
+    if not call.is_broker:
+        return AlterPartitionResponse(error_code=REFUSED)
     controller = call.node.controller
     cluster = controller.cluster
     if cluster is None:

@@ -1,5 +1,6 @@
 """ControlledShutdown: a broker that is about to leave gives away what it leads."""
 
+from broker.apis.cluster_action import REFUSED
 from broker.context import Call
 from broker.controller.cluster import UNKNOWN_BROKER_EPOCH, ShutdownRequested
 from broker.controller.requests import still_led
@@ -13,6 +14,8 @@ from wire.messages.controlled_shutdown import (
 
 async def handle(request: ControlledShutdownRequest, call: Call) -> ControlledShutdownResponse:
     """Answer when the brokers that answer know their new leaders."""
+    if not call.is_broker:
+        return _refused(REFUSED)
     controller = call.node.controller
     cluster = controller.cluster
     if cluster is None:

@@ -54,8 +54,16 @@ class Collected:
 
 
 async def handle(request: FetchRequest, call: Call) -> FetchResponse | FileAnswer:
-    """Answer when `min_bytes` are there, something is wrong, or `max_wait_ms` is over."""
+    """Answer when `min_bytes` are there, something is wrong, or `max_wait_ms` is over.
+
+    A fetch in a follower's name is a broker's only: it says what that replica holds, and moves the
+    high watermark.
+    """
+    if _replica_id(request) >= 0 and not call.is_broker:
+        return _not_a_broker(request)
     session = _session_of(request, call)
+    if isinstance(session, FetchSession) and session.is_follower and not call.is_broker:
+        session = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     if isinstance(session, ErrorCode):
         return FetchResponse(error_code=session, responses=())
     is_full = session.id == NO_SESSION
@@ -72,6 +80,28 @@ async def handle(request: FetchRequest, call: Call) -> FetchResponse | FileAnswe
     finally:
         if session.id == NO_SESSION or session.is_over:
             session.close()
+
+
+def _not_a_broker(request: FetchRequest) -> FetchResponse:
+    """Refuse each partition, as Apache Kafka does: early versions have no code for the whole."""
+    return FetchResponse(
+        responses=tuple(
+            FetchableTopicResponse(
+                topic=topic.topic,
+                topic_id=topic.topic_id,
+                partitions=tuple(
+                    FetchPartitionData(
+                        partition_index=one.partition,
+                        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                        high_watermark=-1,
+                        records=b"",
+                    )
+                    for one in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )
 
 
 def _session_of(request: FetchRequest, call: Call) -> FetchSession | ErrorCode:

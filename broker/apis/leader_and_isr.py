@@ -5,6 +5,7 @@ from uuid import UUID
 
 import trio
 
+from broker.apis.cluster_action import refusal
 from broker.context import Call
 from broker.controller.announcements import FULL
 from broker.controller.topics import illegal_name
@@ -25,15 +26,11 @@ _LOG = logging.getLogger(__name__)
 
 
 async def handle(request: LeaderAndIsrRequest, call: Call) -> LeaderAndIsrResponse:
-    """Take the partitions over, unless a newer controller has spoken already.
-
-    STALE_BROKER_EPOCH for what was meant for an earlier life of this broker (KIP-380).
-    """
+    """Take the partitions over, if this is the controller's word."""
     partitions = call.node.partitions
-    if not await call.node.is_registered_as(request.broker_epoch):
-        return LeaderAndIsrResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
-    if not partitions.obeys(request.controller_epoch):
-        return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
+    refused = await refusal(request, call)
+    if refused is not ErrorCode.NONE:
+        return LeaderAndIsrResponse(error_code=refused)
     _refuse_illegal(request)
     try:
         await call.node.know_topics([topic.topic_name for topic in request.topic_states])

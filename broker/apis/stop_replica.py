@@ -1,5 +1,6 @@
 """StopReplica: the controller takes partitions away from this broker, with their logs."""
 
+from broker.apis.cluster_action import refusal
 from broker.context import Call
 from wire.errors import ErrorCode
 from wire.messages.stop_replica import (
@@ -10,16 +11,15 @@ from wire.messages.stop_replica import (
 
 
 async def handle(request: StopReplicaRequest, call: Call) -> StopReplicaResponse:
-    """Stop each partition named, unless a newer controller has spoken already.
+    """Stop each partition named, if this is the controller's word.
 
-    STALE_BROKER_EPOCH for what was meant for an earlier life of this broker (KIP-380). Nothing is
-    awaited between partitions: a topic made anew meanwhile would be taken for the deleted one.
+    Nothing is awaited between partitions: a topic made anew meanwhile would be taken for the
+    deleted one.
     """
+    refused = await refusal(request, call)
+    if refused is not ErrorCode.NONE:
+        return StopReplicaResponse(error_code=refused, partition_errors=())
     partitions = call.node.partitions
-    if not await call.node.is_registered_as(request.broker_epoch):
-        return StopReplicaResponse(error_code=ErrorCode.STALE_BROKER_EPOCH, partition_errors=())
-    if not partitions.obeys(request.controller_epoch):
-        return StopReplicaResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH, partition_errors=())
     response = StopReplicaResponse(
         error_code=ErrorCode.NONE,
         partition_errors=tuple(

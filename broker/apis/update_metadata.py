@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 
+from broker.apis.cluster_action import refusal
 from broker.context import Call
 from broker.controller.cluster import LEADER_DURING_DELETE
 from broker.controller.topics import illegal_name
@@ -22,14 +23,10 @@ _LOG = logging.getLogger(__name__)
 
 
 async def handle(request: UpdateMetadataRequest, call: Call) -> UpdateMetadataResponse:
-    """Replace what is known, unless a newer controller has spoken already.
-
-    STALE_BROKER_EPOCH for what was meant for an earlier life of this broker (KIP-380).
-    """
-    if not await call.node.is_registered_as(request.broker_epoch):
-        return UpdateMetadataResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
-    if not call.node.partitions.obeys(request.controller_epoch):
-        return UpdateMetadataResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
+    """Replace what is known, if this is the controller's word."""
+    refused = await refusal(request, call)
+    if refused is not ErrorCode.NONE:
+        return UpdateMetadataResponse(error_code=refused)
     for topic in request.topic_states:
         wrong = illegal_name(topic.topic_name)
         if wrong is not None:  # no controller sends it, and names become paths in ZooKeeper

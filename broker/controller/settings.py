@@ -9,6 +9,7 @@ from broker.config import BrokerConfig
 from broker.controller.topics import TopicSpec
 from broker.dynamic_config import DynamicConfig
 from broker.inter_broker import inter_broker_connections
+from broker.security.brokers import ClusterBrokers
 from wire.net.connecting import ConnectionSettings
 
 
@@ -38,7 +39,9 @@ class ControllerSettings:
         changed.set()
 
 
-def settings_of(config: BrokerConfig, dynamic: DynamicConfig) -> ControllerSettings:
+def settings_of(
+    config: BrokerConfig, dynamic: DynamicConfig, brokers: ClusterBrokers
+) -> ControllerSettings:
     """Return what a broker's own settings come to for its controller."""
     return ControllerSettings(
         defaults=TopicSpec(
@@ -52,5 +55,5 @@ def settings_of(config: BrokerConfig, dynamic: DynamicConfig) -> ControllerSetti
         auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,
         leader_imbalance_check_interval_seconds=config.leader_imbalance_check_interval_seconds,
         leader_imbalance_per_broker_percentage=config.leader_imbalance_per_broker_percentage,
-        connections=inter_broker_connections(config, client_id="controller"),
+        connections=inter_broker_connections(config, brokers, client_id="controller"),
     )

@@ -56,7 +56,8 @@ class Partitions:
         self._missed: set[tuple[str, int]] = set()
         """Replicas that were asked for while they may lie on an offline folder: never made anew."""
         self._listeners: dict[str, LeadershipListener] = {}
-        self._controller_epoch = 0
+        self.controller_epoch = 0
+        """Of the newest controller that has spoken."""
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._held.values())
@@ -81,9 +82,9 @@ class Partitions:
 
     def obeys(self, controller_epoch: int) -> bool:
         """Return whether a controller of this epoch may command; older ones no longer do."""
-        if controller_epoch < self._controller_epoch:
+        if controller_epoch < self.controller_epoch:
             return False
-        self._controller_epoch = controller_epoch
+        self.controller_epoch = controller_epoch
         return True
 
     def take(self, leadership: Leadership, *, is_new: bool = False) -> ErrorCode:

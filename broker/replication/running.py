@@ -6,7 +6,7 @@ import trio
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
-from broker.inter_broker import inter_broker_connections
+from broker.inter_broker import Peers, inter_broker_connections
 from broker.metadata_cache import MetadataCache
 from broker.replication.fetcher import FetcherSettings
 from broker.replication.fetchers import Fetchers
@@ -21,11 +21,12 @@ from wire.net.transport import Address
 class Replication:
     """Connects the replicas of this broker with those of the others."""
 
-    def __init__(self, config: BrokerConfig, metadata: MetadataCache, pool: ConnectionPool) -> None:
-        """Ask the controller over `pool`; leaders are asked over connections of their own."""
+    def __init__(self, config: BrokerConfig, metadata: MetadataCache, peers: Peers) -> None:
+        """Ask the controller over the pool; leaders are asked over connections of their own."""
+        self._brokers = peers.brokers
         self._config = config
         self._metadata = metadata
-        self.isr_changes = IsrChanges(config.broker_id, pool, self._controller_address)
+        self.isr_changes = IsrChanges(config.broker_id, peers.pool, self._controller_address)
 
     def surroundings(self) -> Surroundings:
         """Return what the replicas need."""
@@ -52,7 +53,9 @@ class Replication:
         fetchers = Fetchers(
             config.broker_id,
             nursery,
-            ConnectionPool(nursery, inter_broker_connections(config, client_id=client_id)),
+            ConnectionPool(
+                nursery, inter_broker_connections(config, self._brokers, client_id=client_id)
+            ),
             clock,
             FetcherSettings(
                 replica_fetch_max_bytes=config.replica_fetch_max_bytes,

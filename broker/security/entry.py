@@ -37,12 +37,18 @@ class Entry:
 class Entrance:
     """The steps of one listener with a connection before its first request."""
 
-    def __init__(self, listener: Listener, security: ListenerSecurity, users: ScramUsers) -> None:
+    def __init__(
+        self,
+        listener: Listener,
+        security: ListenerSecurity,
+        users: ScramUsers,
+        for_brokers: Gate | None = None,
+    ) -> None:
         """Read the files of TLS. Raises OSError, of which ssl.SSLError is one."""
         self.listener = listener
         self._context = None if security.tls is None else ServerContext(security.tls)
         self._gate = (
-            None
+            for_brokers
             if security.logins is None
             else Gate(security.logins, users, security.session_lifetime_ms)
         )
@@ -50,8 +56,8 @@ class Entrance:
     async def admit(self, peer_socket: socket.socket) -> Entry | None:
         """Return how it came in, None when it left at once. Raises HandshakeFailed and OSError."""
         name = self.listener.name
-        if self._context is None and self._gate is None:
-            return Entry(listener=name)
+        passage = None if self._gate is None else Passage(self._gate)
+        is_demanded = passage is not None and passage.is_demanded
         deadline = trio.current_time() + AUTHENTICATE_WITHIN_S
         tls = None
         if self._context is not None:
@@ -63,8 +69,8 @@ class Entrance:
             listener=name,
             tls=tls,
             principal=ANONYMOUS if subject is None else f"User:{subject}",
-            passage=None if self._gate is None else Passage(self._gate),
-            deadline=math.inf if self._gate is None else deadline,
+            passage=passage,
+            deadline=deadline if is_demanded else math.inf,
         )
 
 

@@ -5,6 +5,7 @@
                        └── v0: bare tokens instead               │ SaslHandshake: once more
                                                                  └─► EXCHANGING, same name again
 
+At a gate for brokers everything passes while nothing has been said; the way is the same.
 Anything else ends the connection, as Kafka's SaslServerAuthenticator does it.
 """
 
@@ -62,8 +63,15 @@ class Gate:
     """The SASL mechanisms of one listener, and the users that it lets in."""
 
     def __init__(
-        self, logins: Mapping[Mechanism, Login], scram: ScramUsers, session_lifetime_ms: int
+        self,
+        logins: Mapping[Mechanism, Login],
+        scram: ScramUsers,
+        session_lifetime_ms: int,
+        *,
+        is_for_brokers: bool = False,
     ) -> None:
+        """`is_for_brokers`: only they pass by it, and clients are asked for nothing."""
+        self.is_for_brokers = is_for_brokers
         self.mechanisms = tuple(mechanism.value for mechanism in logins)
         self.session_lifetime_ms = session_lifetime_ms
         self.scram = scram
@@ -83,6 +91,16 @@ class Passage:
         self._expires_at_ms: int | None = None
         self._began_at_ms: int | None = None
 
+    @property
+    def is_demanded(self) -> bool:
+        """Whether nothing is served to who has not passed."""
+        return not self._gate.is_for_brokers
+
+    @property
+    def is_of_broker(self) -> bool:
+        """Whether the peer has proved that it is a broker of this cluster."""
+        return self._gate.is_for_brokers and self.state is State.INSIDE
+
     def take(self, frame: memoryview, now_ms: int) -> Step | None:
         """Return the answer to a request that is ours, None for one that may pass.
 
@@ -92,14 +110,19 @@ class Passage:
             return self._bare(bytes(frame), now_ms)
         header, position = decode_request_header(frame)
         if header.api_key == HANDSHAKE and self._may_shake_hands(now_ms):
-            return self._shake_hands(header, frame, position, now_ms)
+            _check_version(header, SaslHandshakeRequest.VERSIONS)
+            request, _ = decode_prefix(SaslHandshakeRequest, frame, header.api_version, position)
+            if self.is_demanded or request.mechanism in self._gate.mechanisms:
+                return self._shake_hands(header, request, now_ms)
         if header.api_key == AUTHENTICATE and self.state is State.EXCHANGING:
             return self._authenticate(header, frame, position, now_ms)
         if self.state is State.INSIDE:
             if self._expires_at_ms is not None and now_ms >= self._expires_at_ms:
                 raise CloseConnection(f"the session of {self.principal} is over")
             return None
-        if header.api_key == ApiVersionsRequest.API_KEY and self.state is State.WAITING:
+        if self.state is State.WAITING and (
+            header.api_key == ApiVersionsRequest.API_KEY or not self.is_demanded
+        ):
             return None
         raise CloseConnection(f"a request of API {header.api_key} before SASL authentication")
 
@@ -111,10 +134,8 @@ class Passage:
         return self.state is State.INSIDE and (last is None or now_ms - last >= LEAST_BETWEEN_MS)
 
     def _shake_hands(
-        self, header: RequestHeader, frame: memoryview, position: int, now_ms: int
+        self, header: RequestHeader, request: SaslHandshakeRequest, now_ms: int
     ) -> Step:
-        _check_version(header, SaslHandshakeRequest.VERSIONS)
-        request, _ = decode_prefix(SaslHandshakeRequest, frame, header.api_version, position)
         offered, error = self._gate.mechanisms, ErrorCode.NONE
         if self._mechanism is not None:  # it stays who it is, and how it has shown that
             offered, self._began_at_ms = (self._mechanism.value,), now_ms
@@ -204,6 +225,11 @@ class Passage:
             return self._challenge.message
         asked, self._challenge = self._challenge, None
         last = finish(asked, token)
+        if last is None and not self.is_demanded:
+            raise AuthenticationFailed(
+                "this listener asks clients for no SASL, and only brokers of the cluster know the "
+                "secret that was asked for"
+            )
         if last is None:
             raise AuthenticationFailed(
                 "Authentication failed during authentication due to invalid credentials with "

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 import trio
 
 from broker.listeners import Listener
+from broker.security.brokers import new_secret
 from broker.zookeeper import tree
 from broker.zookeeper.tree import (
     BrokerRegistration,
@@ -65,6 +66,26 @@ class ClusterStore:
             assert node is not None, "the cluster id is never deleted"
             return tree.decode_cluster_id(node.data)
         return fresh
+
+    async def broker_secret(self) -> str:
+        """Return what only brokers of this cluster know; the first one makes it up."""
+        node = await self.zookeeper.get(tree.BROKERS_PROOF)
+        if node is None:
+            fresh = new_secret()
+            try:
+                await self.zookeeper.create(
+                    tree.BROKERS_PROOF, tree.encode_broker_secret(fresh), make_parents=True
+                )
+            except NodeExists:
+                return await self.broker_secret()
+            return fresh
+        return tree.decode_broker_secret(node.data)
+
+    async def controller_epoch(self) -> int:
+        """Return the epoch of the newest controller, 0 before the first one."""
+        await self.zookeeper.sync()
+        node = await self.zookeeper.get(tree.CONTROLLER_EPOCH)
+        return 0 if node is None else tree.decode_controller_epoch(node.data)
 
     async def register(
         self, broker_id: int, endpoints: Sequence[Listener], rack: str | None, *, now_ms: int

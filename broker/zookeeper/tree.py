@@ -31,6 +31,8 @@ LOG_DIR_EVENT_PREFIX: Final = f"{LOG_DIR_EVENTS}/log_dir_event_"
 LOG_DIR_FAILED: Final = 1
 LARGEST_PORT: Final = 65_535
 CLUSTER_ID: Final = "/cluster/id"
+BROKERS_PROOF: Final = "/cluster/broker_secret"
+"""Our own: Apache Kafka's brokers know each other by their credentials only."""
 PRODUCER_IDS: Final = "/latest_producer_id_block"
 PERSISTENT: Final = (
     BROKERS,
@@ -401,6 +403,22 @@ def decode_log_dir_failure(path: str, data: bytes) -> int:
         return _id(_load(path, data)["broker"])
     except (KeyError, TypeError, ValueError) as error:
         raise MalformedNode(f"{path}: {error!r}") from error
+
+
+def encode_broker_secret(secret: str) -> bytes:
+    """Return the node by which brokers of this cluster know each other."""
+    return _dump({"version": 1, "secret": secret})
+
+
+def decode_broker_secret(data: bytes) -> str:
+    """Return what only brokers of this cluster know. Raises MalformedNode, which quotes nothing."""
+    try:
+        secret = text(_load(BROKERS_PROOF, data)["secret"])
+    except (KeyError, TypeError, ValueError):
+        raise MalformedNode(f"{BROKERS_PROOF}: is not in its form") from None
+    if not secret:
+        raise MalformedNode(f"{BROKERS_PROOF}: is empty")
+    return secret
 
 
 def encode_cluster_id(cluster_id: str) -> bytes:

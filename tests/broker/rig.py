@@ -22,6 +22,7 @@ from broker.replication.in_sync import IsrRules
 from broker.replication.leadership import Leadership
 from broker.replication.partition import REPLICA_LAG_TIME_MAX_MS, Partition, Surroundings
 from broker.replication.partitions import Partitions
+from broker.security.brokers import cluster_brokers
 from broker.security.credentials import ScramUsers
 from broker.server import Server, bind
 from wire.errors import ErrorCode
@@ -33,6 +34,10 @@ from wire.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from wire.messages.sasl_handshake import SaslHandshakeRequest
+from wire.net.scram import client_final, client_first
+from wire.net.security import Sasl, reveal
 from wire.record_batch import Record, build_batch
 from wire.schema import Request
 
@@ -87,6 +92,8 @@ class LoneNode:
         self.metrics = RequestMetrics()
         self.scram_users = ScramUsers()
         self.controller = NoController()
+        self.cluster_brokers = cluster_brokers(config, config.super_users, "known to brokers")
+        self.newest_controller_epoch = 1_000
         self.logs = LogManager.open(
             [folder / "logs"],
             broker_id=0,
@@ -112,6 +119,9 @@ class LoneNode:
 
     def led(self, topic: str, index: int) -> Partition | ErrorCode:
         return self.partitions.led(topic, index) or self.metadata.why_not_led(topic, index)
+
+    async def has_elected(self, controller_epoch: int) -> bool:
+        return controller_epoch <= self.newest_controller_epoch
 
     async def is_registered_as(self, broker_epoch: int) -> bool:
         return broker_epoch == -1 or broker_epoch >= self.registered_epoch
@@ -255,6 +265,18 @@ class Client:
         await self.send(request, version, client_id)
         return await self.receive()
 
+    async def prove(self, proof: Sasl) -> SaslAuthenticateResponse:
+        """Authenticate by SCRAM; return the last answer."""
+        await self.ask(SaslHandshakeRequest(mechanism=proof.mechanism.value))
+        token = client_first(proof.username, "nonce")
+        first = await self.ask(SaslAuthenticateRequest(auth_bytes=token))
+        final = client_final(
+            proof.mechanism, proof.username, reveal(proof.password), "nonce", first.auth_bytes
+        )
+        last = await self.ask(SaslAuthenticateRequest(auth_bytes=final.message))
+        assert isinstance(last, SaslAuthenticateResponse)
+        return last
+
     async def wait_closed(self) -> None:
         """Wait until the broker has ended the connection without another word."""
         with trio.fail_after(60):
@@ -289,6 +311,14 @@ class Rig:
     async def connect(self, listener: str = "PLAINTEXT") -> AsyncIterator[Client]:
         async with await trio.open_tcp_stream("127.0.0.1", self.ports[listener]) as stream:
             yield Client(stream)
+
+    @asynccontextmanager
+    async def connect_broker(self, listener: str = "PLAINTEXT") -> AsyncIterator[Client]:
+        """Connect as another broker of the cluster does."""
+        async with self.connect(listener) as client:
+            answer = await client.prove(self.node.cluster_brokers.proof)
+            assert answer.error_code == ErrorCode.NONE
+            yield client
 
 
 @asynccontextmanager

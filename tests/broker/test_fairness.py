@@ -157,7 +157,11 @@ async def test_a_handler_leaves_the_others_their_turn(tmp_path: Path, asked: Any
     turns = Turns()
     with lone_node(tmp_path) as node:
         call = Call(
-            node=cast("Node", node), api_version=11, client_id="client", client_host="127.0.0.1"
+            node=cast("Node", node),
+            api_version=11,
+            client_id="client",
+            client_host="127.0.0.1",
+            is_broker=True,
         )
         async with trio.open_nursery() as nursery:
             nursery.start_soon(turns.take)

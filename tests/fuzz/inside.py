@@ -91,6 +91,7 @@ async def broker_inside(
         listeners=(Listener(name="PLAINTEXT", host="127.0.0.1", port=0),),
         log_dirs=(folder,),
         auto_create_topics_enable=False,
+        super_users=("User:ANONYMOUS",),  # orders are understood, not only refused
         offsets_topic_num_partitions=2,
         offsets_topic_replication_factor=1,
         group_initial_rebalance_delay_ms=0,

@@ -25,7 +25,7 @@ OBEYED: Final = frozenset(
         ControlledShutdownRequest,
     )
 )
-"""A broker does what these say: without authorization anybody may depose its controller."""
+"""A broker does what these say, if brokers say it; whoever throws here counts as one."""
 MOST_PARTITIONS: Final = 20
 """More are legal, and take their time."""
 TARGETS: Final = frozenset({"thrown", "__consumer_offsets"})

@@ -66,7 +66,13 @@ class FakeNode:
 
 def call(found: Cluster | None) -> Call:
     node = FakeNode(Deciding(found), MetadataCache("c"))
-    return Call(node=cast("Node", node), api_version=3, client_id=None, client_host="h")
+    return Call(
+        node=cast("Node", node),
+        api_version=3,
+        client_id=None,
+        client_host="h",
+        is_broker=True,
+    )
 
 
 def alteration(

@@ -50,7 +50,11 @@ async def delete_all(node: LoneNode, *, controller_epoch: int = 1) -> list[int]:
         topic_states=(StopReplicaTopicState(topic_name="t", partition_states=states),),
     )
     call = Call(
-        node=cast("Node", node), api_version=4, client_id="controller", client_host="127.0.0.1"
+        node=cast("Node", node),
+        api_version=4,
+        client_id="controller",
+        client_host="127.0.0.1",
+        is_broker=True,
     )
     answer = await stop_replica.handle(request, call)
     return [error.error_code for error in answer.partition_errors]

@@ -71,7 +71,7 @@ ORDERS: list[Any] = [STOPS, DEPOSES, FORGETS]
 async def test_what_was_meant_for_an_earlier_life_is_refused_and_changes_nothing(
     tmp_path: Path, order: Any
 ) -> None:
-    async with serving(tmp_path) as rig, rig.connect() as controller:
+    async with serving(tmp_path) as rig, rig.connect_broker() as controller:
         rig.node.registered_epoch = PRESENT
         before = dict(rig.node.metadata.brokers)
         answer = await controller.ask(replace(order, broker_epoch=EARLIER))
@@ -86,7 +86,7 @@ async def test_what_is_meant_for_this_life_or_names_none_is_obeyed(
     tmp_path: Path, order: Any, epoch: int
 ) -> None:
     """A controller sees a new registration before the broker knows its own epoch."""
-    async with serving(tmp_path) as rig, rig.connect() as controller:
+    async with serving(tmp_path) as rig, rig.connect_broker() as controller:
         rig.node.registered_epoch = PRESENT
         answer = await controller.ask(replace(order, broker_epoch=epoch))
         assert answer.error_code == ErrorCode.NONE
@@ -97,7 +97,7 @@ async def test_what_is_meant_for_this_life_or_names_none_is_obeyed(
 async def test_an_order_for_an_earlier_life_does_not_raise_the_controllers_epoch(
     tmp_path: Path,
 ) -> None:
-    async with serving(tmp_path) as rig, rig.connect() as controller:
+    async with serving(tmp_path) as rig, rig.connect_broker() as controller:
         rig.node.registered_epoch = PRESENT
         for order in ORDERS:
             await controller.ask(replace(order, broker_epoch=EARLIER, controller_epoch=100))
@@ -126,7 +126,7 @@ class OneRequest:
 
 async def test_a_follower_tells_its_leader_in_which_life_it_fetches(tmp_path: Path) -> None:
     leader: Any = OneRequest()
-    async with serving(tmp_path) as rig, rig.connect() as controller:
+    async with serving(tmp_path) as rig, rig.connect_broker() as controller:
         await controller.ask(replace(DEPOSES, broker_epoch=PRESENT))
         followed = rig.node.partitions.get("t", 0)
         assert followed is not None
@@ -144,7 +144,7 @@ async def test_a_follower_tells_its_leader_in_which_life_it_fetches(tmp_path: Pa
 async def test_what_is_known_is_not_replaced_by_a_controller_deposed_while_it_was_awaited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with serving(tmp_path) as rig, rig.connect() as controller:
+    async with serving(tmp_path) as rig, rig.connect_broker() as controller:
 
         async def meanwhile(_: object) -> None:
             assert rig.node.partitions.obeys(2)
@@ -164,7 +164,7 @@ async def test_what_a_newer_controller_deletes_meanwhile_does_not_come_back(
     (state,) = topic.partition_states
     states = (replace(state, partition_index=1), state)
     both = replace(DEPOSES, topic_states=(replace(topic, partition_states=states),))
-    async with serving(tmp_path) as rig, rig.connect() as older:
+    async with serving(tmp_path) as rig, rig.connect_broker() as older:
         partitions = rig.node.partitions
         take = partitions.take
 

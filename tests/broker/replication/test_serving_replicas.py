@@ -87,7 +87,7 @@ async def test_acks_all_waits_for_the_follower_and_later_requests_begin_meanwhil
     async with (
         serving(tmp_path) as rig,
         rig.connect() as producer,
-        rig.connect() as follower,
+        rig.connect_broker() as follower,
         rig.connect() as consumer,
     ):
         lead_with_follower(rig)
@@ -106,7 +106,7 @@ async def test_acks_all_waits_for_the_follower_and_later_requests_begin_meanwhil
 
 async def test_a_leader_asks_for_a_follower_in_the_life_in_which_it_fetched(tmp_path: Path) -> None:
     told = ReplicaState(replica_id=FOLLOWER, replica_epoch=101)
-    async with serving(tmp_path) as rig, rig.connect() as follower:
+    async with serving(tmp_path) as rig, rig.connect_broker() as follower:
         brokers = [BrokerEndpoint(broker_id=number, host="h", port=1) for number in range(2)]
         rig.node.metadata.set_brokers(0, brokers)
         lead_with_follower(rig, isr=(0,))
@@ -122,7 +122,11 @@ async def test_a_slow_follower_does_not_stop_a_producer_until_very_many_wait(
 ) -> None:
     """All are appended while none is committed, and what is committed is answered in order."""
     monkeypatch.setattr(connection, "MOST_AWAITED", 150)
-    async with serving(tmp_path) as rig, rig.connect() as producer, rig.connect() as follower:
+    async with (
+        serving(tmp_path) as rig,
+        rig.connect() as producer,
+        rig.connect_broker() as follower,
+    ):
         lead_with_follower(rig)
         asked = [producer.frame(produce(batch(b"%d" % number))) for number in range(200)]
         await producer.stream.send_all(b"".join(asked))
@@ -148,7 +152,7 @@ async def test_small_and_large_pieces_of_several_partitions_come_whole(
     tmp_path: Path, size: int
 ) -> None:
     """Those that are copied, and those that go from the file to the socket, also in one answer."""
-    async with serving(tmp_path) as rig, rig.connect() as client:
+    async with serving(tmp_path) as rig, rig.connect_broker() as client:
         sent = [batch(bytes([65 + index]) * length) for index, length in enumerate((size, 100))]
         for index, records in enumerate(sent):
             await client.ask(produce(records, partition=index))
@@ -161,7 +165,11 @@ async def test_small_and_large_pieces_of_several_partitions_come_whole(
 
 
 async def test_an_unknown_version_of_api_versions_is_answered_in_its_turn(tmp_path: Path) -> None:
-    async with serving(tmp_path) as rig, rig.connect() as producer, rig.connect() as follower:
+    async with (
+        serving(tmp_path) as rig,
+        rig.connect() as producer,
+        rig.connect_broker() as follower,
+    ):
         lead_with_follower(rig)
         await producer.send(produce(batch(b"a")))
         asked = struct.pack(">hhih", ApiVersionsRequest.API_KEY, 99, 77, -1) + b"\0"
@@ -174,7 +182,11 @@ async def test_an_unknown_version_of_api_versions_is_answered_in_its_turn(tmp_pa
 
 
 async def test_a_follower_that_waits_is_given_a_record_at_once(tmp_path: Path) -> None:
-    async with serving(tmp_path) as rig, rig.connect() as producer, rig.connect() as follower:
+    async with (
+        serving(tmp_path) as rig,
+        rig.connect() as producer,
+        rig.connect_broker() as follower,
+    ):
         lead_with_follower(rig)
         await follower.send(by_follower(0, max_wait_ms=600_000))
         await producer.send(produce(batch(b"a"), acks=1))
@@ -183,7 +195,7 @@ async def test_a_follower_that_waits_is_given_a_record_at_once(tmp_path: Path) -
 
 
 async def test_a_producer_that_waits_learns_that_leadership_was_lost(tmp_path: Path) -> None:
-    async with serving(tmp_path) as rig, rig.connect() as producer, rig.connect() as other:
+    async with serving(tmp_path) as rig, rig.connect() as producer, rig.connect_broker() as other:
         lead_with_follower(rig)
         await producer.send(produce(batch(b"a")))
         assert await latest(other, FOLLOWER) == (ErrorCode.NONE, 1)
@@ -196,7 +208,11 @@ async def test_a_batch_that_the_next_leader_cut_off_is_not_acknowledged_by_what_
     tmp_path: Path,
 ) -> None:
     """Its answer waits behind another one while this broker becomes a follower, and catches up."""
-    async with serving(tmp_path) as rig, rig.connect() as producer, rig.connect() as follower:
+    async with (
+        serving(tmp_path) as rig,
+        rig.connect() as producer,
+        rig.connect_broker() as follower,
+    ):
         lead_with_follower(rig)
         both = replace(leadership(1, epoch=6), isr=(0, FOLLOWER))
         assert rig.node.partitions.take(both) is ErrorCode.NONE
@@ -215,7 +231,7 @@ async def test_a_batch_that_the_next_leader_cut_off_is_not_acknowledged_by_what_
 
 
 async def test_a_follower_with_another_history_is_told_where_it_parts(tmp_path: Path) -> None:
-    async with serving(tmp_path) as rig, rig.connect() as client:
+    async with serving(tmp_path) as rig, rig.connect_broker() as client:
         await client.ask(produce(batch(b"a"), acks=1))  # epoch 5, offset 0
         lead_with_follower(rig, epoch=8)
         data = only(await client.ask(by_follower(3, last_epoch=6)))
@@ -226,7 +242,7 @@ async def test_a_follower_with_another_history_is_told_where_it_parts(tmp_path: 
 
 
 async def test_a_stranger_is_not_taken_for_a_replica(tmp_path: Path) -> None:
-    async with serving(tmp_path) as rig, rig.connect() as client:
+    async with serving(tmp_path) as rig, rig.connect_broker() as client:
         lead_with_follower(rig)
         stranger = replace(by_follower(0), replica_state=ReplicaState(replica_id=9))
         data = only(await client.ask(stranger))
@@ -234,7 +250,7 @@ async def test_a_stranger_is_not_taken_for_a_replica(tmp_path: Path) -> None:
 
 
 async def test_a_new_leader_tells_no_end_before_it_knows_what_is_committed(tmp_path: Path) -> None:
-    async with serving(tmp_path) as rig, rig.connect() as client:
+    async with serving(tmp_path) as rig, rig.connect_broker() as client:
         lead_with_follower(rig)
         await client.ask(produce(batch(b"a"), acks=1))
         lead_with_follower(rig, epoch=7)
@@ -245,7 +261,7 @@ async def test_a_new_leader_tells_no_end_before_it_knows_what_is_committed(tmp_p
 
 
 async def test_a_follower_serves_consumers_up_to_its_high_watermark(tmp_path: Path) -> None:
-    async with serving(tmp_path) as rig, rig.connect() as client:
+    async with serving(tmp_path) as rig, rig.connect_broker() as client:
         for value in (b"a", b"b"):
             await client.ask(produce(batch(value), acks=1))
         stored = only(await client.ask(fetch(0))).records
@@ -262,7 +278,7 @@ async def test_a_follower_serves_consumers_up_to_its_high_watermark(tmp_path: Pa
 
 async def test_a_consumer_is_sent_to_the_replica_in_its_rack(tmp_path: Path) -> None:
     settings = {"replica_selector_class": RACK_AWARE}
-    async with serving(tmp_path, **settings) as rig, rig.connect() as client:
+    async with serving(tmp_path, **settings) as rig, rig.connect_broker() as client:
         lead_with_follower(rig)
         rig.node.metadata.set_brokers(
             0,
@@ -301,7 +317,7 @@ def with_log_start(request: FetchRequest, log_start_offset: int) -> FetchRequest
 async def test_records_are_deleted_when_the_living_followers_have_moved_their_logs_start_too(
     tmp_path: Path,
 ) -> None:
-    async with serving(tmp_path) as rig, rig.connect() as admin, rig.connect() as follower:
+    async with serving(tmp_path) as rig, rig.connect() as admin, rig.connect_broker() as follower:
         rig.node.metadata.set_brokers(
             0, [BrokerEndpoint(broker_id=id_, host="h", port=1) for id_ in (0, FOLLOWER)]
         )
@@ -327,7 +343,7 @@ async def test_records_are_deleted_when_the_living_followers_have_moved_their_lo
 async def test_who_deletes_records_learns_that_leadership_was_lost_meanwhile(
     tmp_path: Path,
 ) -> None:
-    async with serving(tmp_path) as rig, rig.connect() as admin, rig.connect() as follower:
+    async with serving(tmp_path) as rig, rig.connect() as admin, rig.connect_broker() as follower:
         rig.node.metadata.set_brokers(
             0, [BrokerEndpoint(broker_id=id_, host="h", port=1) for id_ in (0, FOLLOWER)]
         )
@@ -346,7 +362,7 @@ async def test_who_waits_for_followers_learns_that_the_disk_has_failed(tmp_path:
         serving(tmp_path) as rig,
         rig.connect() as admin,
         rig.connect() as producer,
-        rig.connect() as follower,
+        rig.connect_broker() as follower,
     ):
         rig.node.metadata.set_brokers(
             0, [BrokerEndpoint(broker_id=id_, host="h", port=1) for id_ in (0, FOLLOWER)]
@@ -368,7 +384,11 @@ async def test_who_waits_for_followers_learns_that_the_disk_has_failed(tmp_path:
 
 
 async def test_a_throttled_follower_out_of_sync_waits_while_too_much_went(tmp_path: Path) -> None:
-    async with serving(tmp_path) as rig, rig.connect() as producer, rig.connect() as follower:
+    async with (
+        serving(tmp_path) as rig,
+        rig.connect() as producer,
+        rig.connect_broker() as follower,
+    ):
         lead_with_follower(rig, isr=(0,))
         await producer.ask(produce(batch(b"a"), acks=1))
         rig.node.dynamic.set_topic("t", {"leader.replication.throttled.replicas": "0:0"})

@@ -97,7 +97,7 @@ async def test_only_a_full_word_for_this_life_of_the_broker_sets_aside(tmp_path:
         ),
         live_leaders=(),
     )
-    async with serving(tmp_path) as rig, rig.connect() as controller:
+    async with serving(tmp_path) as rig, rig.connect_broker() as controller:
         logs = rig.node.logs
         logs.create("u", 0, topic_id=OTHER_ID.bytes, config=SMALL, now_ms=NOW_MS)
         folder = logs.live_folders[0]

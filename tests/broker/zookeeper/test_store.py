@@ -49,6 +49,24 @@ async def test_the_cluster_id_is_made_once(empty_zookeeper: str) -> None:
         assert await ClusterStore(one).prepare() == await ClusterStore(other).prepare()
 
 
+async def test_what_brokers_know_each_other_by_is_made_once(empty_zookeeper: str) -> None:
+    async with two_sessions(empty_zookeeper) as (one, other):
+        secret = await ClusterStore(one).broker_secret()
+        assert len(secret) > 40
+        assert await ClusterStore(other).broker_secret() == secret
+        await one.set(tree.BROKERS_PROOF, b'{"secret": ""}')
+        with pytest.raises(tree.MalformedNode, match="/cluster/broker_secret: is empty"):
+            await ClusterStore(other).broker_secret()
+
+
+async def test_the_epoch_of_the_newest_controller_is_read(empty_zookeeper: str) -> None:
+    async with two_sessions(empty_zookeeper) as (one, other):
+        assert await ClusterStore(other).controller_epoch() == 0
+        await become_controller(one, 0)
+        await become_controller(one, 0)
+        assert await ClusterStore(other).controller_epoch() == 2
+
+
 async def test_there_is_one_controller_at_a_time(empty_zookeeper: str) -> None:
     async with two_sessions(empty_zookeeper) as (one, other):
         first = await become_controller(one, 0)
