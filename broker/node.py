@@ -34,7 +34,7 @@ from broker.replication.health import health_of
 from broker.replication.partition import Partition
 from broker.replication.partitions import Partitions
 from broker.replication.running import Replication
-from broker.security.brokers import cluster_brokers
+from broker.security.brokers import cluster_brokers, new_secret
 from broker.security.first_users import add_first_users
 from broker.server import Bound, Server, allow_many_files, bind
 from broker.starting import retried
@@ -272,7 +272,7 @@ async def _run(
         store = ClusterStore(zookeeper, config.inter_broker_listener.name)
         timeout_s = config.zookeeper_connection_timeout_ms / 1000
         metadata = MetadataCache(await retried(zookeeper, timeout_s, store.prepare))
-        secret = await retried(zookeeper, timeout_s, store.broker_secret)
+        secret = await retried(zookeeper, timeout_s, partial(store.broker_secret, new_secret()))
         brokers = cluster_brokers(config, config.super_users, secret)
         dynamic = DynamicConfig(config)
         watch = ConfigWatch(store, dynamic)

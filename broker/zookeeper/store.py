@@ -13,7 +13,6 @@ from typing import Final, TypeAlias
 import trio
 
 from broker.listeners import Listener
-from broker.security.brokers import new_secret
 from broker.zookeeper import tree
 from broker.zookeeper.tree import (
     BrokerRegistration,
@@ -67,17 +66,16 @@ class ClusterStore:
             return tree.decode_cluster_id(node.data)
         return fresh
 
-    async def broker_secret(self) -> str:
-        """Return what only brokers of this cluster know; the first one makes it up."""
+    async def broker_secret(self, fresh: str) -> str:
+        """Return what only brokers of this cluster know: the first one gives it a `fresh` one."""
         node = await self.zookeeper.get(tree.BROKERS_PROOF)
         if node is None:
-            fresh = new_secret()
             try:
                 await self.zookeeper.create(
                     tree.BROKERS_PROOF, tree.encode_broker_secret(fresh), make_parents=True
                 )
             except NodeExists:
-                return await self.broker_secret()
+                return await self.broker_secret(fresh)
             return fresh
         return tree.decode_broker_secret(node.data)
 

@@ -31,7 +31,7 @@ LOG_DIR_EVENT_PREFIX: Final = f"{LOG_DIR_EVENTS}/log_dir_event_"
 LOG_DIR_FAILED: Final = 1
 LARGEST_PORT: Final = 65_535
 CLUSTER_ID: Final = "/cluster/id"
-BROKERS_PROOF: Final = "/cluster/broker_secret"
+BROKERS_PROOF: Final = "/cluster/secret"
 """Our own: Apache Kafka's brokers know each other by their credentials only."""
 PRODUCER_IDS: Final = "/latest_producer_id_block"
 PERSISTENT: Final = (

@@ -183,13 +183,15 @@ async def begin_empty_transaction(site: Site) -> tuple[int, int]:
         given = InitProducerIdRequest(transactional_id=EMPTY, transaction_timeout_ms=60_000)
         producer = await cluster.request(given)
         assert producer.error_code == 0
-        added = await cluster.request(
+        connection = await cluster.any_connection()
+        added = await connection.request(
             AddPartitionsToTxnRequest(
                 v3_and_below_transactional_id=EMPTY,
                 v3_and_below_producer_id=producer.producer_id,
                 v3_and_below_producer_epoch=producer.producer_epoch,
                 v3_and_below_topics=(AddPartitionsToTxnTopic(name=TOPIC, partitions=(0, 1)),),
-            )
+            ),
+            version=3,
         )
         [topic] = added.results_by_topic_v3_and_below
         assert all(each.partition_error_code == 0 for each in topic.results_by_partition)

@@ -24,7 +24,9 @@ from wire.messages.describe_cluster import DescribeClusterRequest
 from wire.messages.describe_configs import DescribeConfigsRequest
 from wire.messages.describe_groups import DescribeGroupsRequest
 from wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from wire.messages.describe_producers import DescribeProducersRequest
 from wire.messages.describe_quorum import DescribeQuorumRequest
+from wire.messages.describe_transactions import DescribeTransactionsRequest
 from wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from wire.messages.elect_leaders import ElectLeadersRequest
 from wire.messages.end_txn import EndTxnRequest
@@ -39,6 +41,7 @@ from wire.messages.leave_group import LeaveGroupRequest
 from wire.messages.list_groups import ListGroupsRequest
 from wire.messages.list_offsets import ListOffsetsRequest
 from wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from wire.messages.list_transactions import ListTransactionsRequest
 from wire.messages.metadata import MetadataRequest
 from wire.messages.offset_commit import OffsetCommitRequest
 from wire.messages.offset_delete import OffsetDeleteRequest
@@ -51,6 +54,7 @@ from wire.messages.stop_replica import StopReplicaRequest
 from wire.messages.sync_group import SyncGroupRequest
 from wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from wire.messages.update_metadata import UpdateMetadataRequest
+from wire.messages.write_txn_markers import WriteTxnMarkersRequest
 from wire.schema import AnyRequest
 
 APIS: Final[Mapping[int, type[AnyRequest]]] = MappingProxyType(
@@ -82,6 +86,7 @@ APIS: Final[Mapping[int, type[AnyRequest]]] = MappingProxyType(
         24: AddPartitionsToTxnRequest,
         25: AddOffsetsToTxnRequest,
         26: EndTxnRequest,
+        27: WriteTxnMarkersRequest,
         28: TxnOffsetCommitRequest,
         29: DescribeAclsRequest,
         30: CreateAclsRequest,
@@ -102,6 +107,9 @@ APIS: Final[Mapping[int, type[AnyRequest]]] = MappingProxyType(
         55: DescribeQuorumRequest,
         56: AlterPartitionRequest,
         60: DescribeClusterRequest,
+        61: DescribeProducersRequest,
+        65: DescribeTransactionsRequest,
+        66: ListTransactionsRequest,
     }
 )
 """Every request this code can speak, by API key; `RESPONSE` of each is what answers it."""

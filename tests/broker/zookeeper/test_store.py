@@ -51,12 +51,11 @@ async def test_the_cluster_id_is_made_once(empty_zookeeper: str) -> None:
 
 async def test_what_brokers_know_each_other_by_is_made_once(empty_zookeeper: str) -> None:
     async with two_sessions(empty_zookeeper) as (one, other):
-        secret = await ClusterStore(one).broker_secret()
-        assert len(secret) > 40
-        assert await ClusterStore(other).broker_secret() == secret
+        assert await ClusterStore(one).broker_secret("first") == "first"
+        assert await ClusterStore(other).broker_secret("second") == "first"
         await one.set(tree.BROKERS_PROOF, b'{"secret": ""}')
-        with pytest.raises(tree.MalformedNode, match="/cluster/broker_secret: is empty"):
-            await ClusterStore(other).broker_secret()
+        with pytest.raises(tree.MalformedNode, match="/cluster/secret: is empty"):
+            await ClusterStore(other).broker_secret("third")
 
 
 async def test_the_epoch_of_the_newest_controller_is_read(empty_zookeeper: str) -> None:
