@@ -17,7 +17,8 @@ HOW: Final = (
     ),
     Option(
         names=("--force",),
-        help="go on although a topic has more partitions on SITE, or a group has members there;"
+        help="go on although a topic has more partitions on SITE, a group has members there, or"
+        " members of one would stay on the active site;"
         " with --source-lost: although the active site answers, or the mirror runs another file",
     ),
     Option(

@@ -32,9 +32,10 @@ from failover.fence import (
     wait_holds,
 )
 from failover.flow import FlowControl
-from failover.groups import GROUPS_BYTES, BothMaps, fitting, move_groups, wait_left
+from failover.groups import GROUPS_BYTES, BothMaps, fitting, move_groups
 from failover.journal import Journal, PartitionEnds
 from failover.lease import Lease
+from failover.leaving import CountFollowers, wait_left, wait_plain_left
 from failover.map_follower import MapFollower
 from failover.mirrored_ends import find_mirrored_ends, foreign_stops, seal_facts
 from failover.other_log import find_shorter_logs, require_none
@@ -73,6 +74,9 @@ class PromotionEffects:
     backward: MapFollower
     """The map of records that the other direction has brought into the source."""
     evidence: PairEvidence
+    count_followers: CountFollowers
+    is_insisted: bool = False
+    """Whether the operator goes on although plain consumers stay."""
 
     async def run(self, step: StepName, journal: Journal) -> StepOutcome:
         """Do a step; raises StepFailed, and what the lease and the store raise."""
@@ -121,8 +125,16 @@ class PromotionEffects:
                 max_lag=self.limits.max_lag_before_fence,
                 timeout_ms=self.limits.catch_up_timeout_ms,
             )
+            plain = await wait_plain_left(
+                self.source,
+                self.flow.groups,
+                self.count_followers,
+                target=self.target.name,
+                timeout_ms=self.limits.group_drain_timeout_ms,
+                is_insisted=self.is_insisted,
+            )
         else:
-            partitions = await self.target.partitions(self.flow)
+            partitions, plain = await self.target.partitions(self.flow), {}
         if not partitions:
             looked = self.source if journal.kind is PromotionKind.PLANNED else self.target
             raise StepFailed(
@@ -134,7 +146,9 @@ class PromotionEffects:
         # A promotion that this one replaces may have opened the target already.
         known = journal.preflight.target_fence
         fence = known or (await read_fence(self.target.cluster)).topics
-        facts = PreflightFacts(topics=_counted(partitions), target_fence=tuple(fence)).encode()
+        facts = PreflightFacts(
+            topics=_counted(partitions), target_fence=tuple(fence), plain_members=plain
+        ).encode()
         if journal.kind is PromotionKind.SOURCE_LOST:
             facts = {**facts, "unmirrored": await self._unmirrored(partitions)}
         return StepOutcome(facts=facts)
@@ -161,11 +175,13 @@ class PromotionEffects:
         await self.store.announce(journal, None)
         return {}
 
-    async def _groups_leave(self, _: Journal) -> StepOutcome:
+    async def _groups_leave(self, journal: Journal) -> StepOutcome:
         return StepOutcome(
             facts=await wait_left(
                 self.source,
                 self.flow.groups,
+                self.count_followers,
+                plain=journal.preflight.plain_members,
                 timeout_ms=self.limits.group_drain_timeout_ms,
             )
         )
@@ -326,6 +342,7 @@ class PromotionEffects:
                 "appended": [asdict(one) for one in appended],
                 "made": made,
                 "committed": moved.facts["committed"],
+                "not_carried": moved.facts["has_members"],
                 "still_members": fitting(staying, GROUPS_BYTES // 4),
             }
         )

@@ -2,7 +2,8 @@
 
 Three steps find out what decides later ones:
 
-    preflight  topics: how many partitions of each topic move; fence: the target's fence before
+    preflight  topics: how many partitions of each topic move; fence: the target's fence before;
+               plain: the members of groups that do not follow the active site
     fence      topics: how many partitions of each topic the fence has closed
     drain      starts, ends: the source's logs behind the fence, topic → partition → offset
 
@@ -10,7 +11,7 @@ All other facts are for people: offsets, groups, counts.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self, TypeAlias
 
 from wire.topic_partition import TopicPartition
@@ -33,15 +34,22 @@ class PreflightFacts:
     """The number of partitions of each topic that moves; None before the preflight has looked."""
     target_fence: tuple[str, ...] = ()
     """The topics that the target's fence closed before the promotion."""
+    plain_members: Mapping[str, int] = field(default_factory=dict)
+    """The members that stay, by group, because somebody insisted."""
 
     def encode(self) -> Facts:
         """Return the facts as the journal holds them."""
-        return {"topics": dict(self.topics or {}), "fence": list(self.target_fence)}
+        facts: Facts = {"topics": dict(self.topics or {}), "fence": list(self.target_fence)}
+        return {**facts, "plain": dict(self.plain_members)} if self.plain_members else facts
 
     @classmethod
     def decode(cls, facts: Facts) -> Self:
         """Return what a journal's facts say; raises FactsMalformed."""
-        return cls(topics=_counts(facts, "topics"), target_fence=_names(facts, "fence"))
+        return cls(
+            topics=_counts(facts, "topics"),
+            target_fence=_names(facts, "fence"),
+            plain_members=_counts(facts, "plain") or {},
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Move consumer groups: wait until they have left the source, then commit where they go on."""
+"""Move consumer groups that have left the source: commit where they go on."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence, Set
@@ -58,30 +58,6 @@ def fitting(entries: Mapping[str, V], room: int) -> dict[str, V]:
     return fitted
 
 
-async def wait_left(
-    source: Site, groups: PatternSet, *, timeout_ms: int, room: int = GROUPS_BYTES
-) -> Facts:
-    """Return once no group on the source has members, or after `timeout_ms` all the same.
-
-    A client that does not follow the witness stays until it is stopped; its group moves to the
-    position that it has committed. Names take a quarter of `room`. Raises NetworkFault.
-    """
-    members = await source.members(groups)
-    at_first = sum(1 for count in members.values() if count)
-    with trio.move_on_after(timeout_ms / 1000):
-        while any(members.values()):
-            await trio.sleep(GROUPS_POLL_S)
-            members = await source.members(groups)
-    staying = {name: count for name, count in members.items() if count}
-    named = fitting(staying, room // 4)
-    return {
-        "groups": len(members),
-        "had_members": at_first,
-        "still_members": named,
-        "more_members": len(staying) - len(named),
-    }
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
     """One group after its move: its positions on the target, and what was left, with the reason."""
@@ -127,7 +103,7 @@ def choose(
         decision = decide_commit(
             offset_map,
             position,
-            group_is_idle=is_idle,
+            group_is_idle=True,
             backward=maps.backward.get(partition),
             target_log_start=start,
         )
@@ -135,10 +111,10 @@ def choose(
             case Leave.ALREADY_THERE:
                 assert current is not None, "what is already there is known"
                 positions[partition] = current
-            case Leave.GROUP_IS_ACTIVE:
-                left[partition] = HAS_MEMBERS
             case Leave():
                 left[partition] = decision.value
+            case _ if not is_idle:
+                left[partition] = HAS_MEMBERS
             case _:
                 positions[partition] = commits[partition] = decision.target_offset
                 if not decision.is_exact and decision.target_offset == start > 0:
@@ -169,6 +145,7 @@ async def move_groups(
     listed: dict[str, dict[str, dict[str, int]]] = {}
     left: dict[str, str] = {}
     unstable: dict[str, bool] = {}
+    has_members: dict[str, int] = {}
     committed = counted = 0
     described = await describe_groups(target.cluster, list(names)) if names else {}
     idle = {name for name in names if name not in described or not described[name].members}
@@ -184,6 +161,9 @@ async def move_groups(
             if moved.cut:
                 cut_first, start = next(iter(moved.cut.items()))
                 cut[name] = f"{cut_first} begins at {start} ({len(moved.cut)} partitions)"
+            behind = sum(why == HAS_MEMBERS for why in moved.left.values())
+            if behind:
+                has_members[name] = behind
             if moved.left:
                 (topic, partition), why = next(iter(moved.left.items()))
                 left[name] = f"{topic}-{partition}: {why} ({len(moved.left)} partitions)"
@@ -194,6 +174,7 @@ async def move_groups(
         "committed": committed,
         "positions": fitting(listed, room // 2),
         "left": named,
+        "has_members": fitting(has_members, room // 16),
         "more_left": len(left) - len(named),
         "cut": named_cut,
         "more_cut": len(cut) - len(named_cut),

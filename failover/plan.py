@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias, assert_never
 
 from failover.journal import Journal
@@ -58,6 +58,8 @@ class SitesView:
     other_log: str | None = None
     """Of which partition `mirrored` speaks of another log than the source's, and what to do; None
     when it does of none, or nobody could tell."""
+    plain: Mapping[str, int] = field(default_factory=dict)
+    """How many members of each group on the source do not follow the active site."""
     loss: Loss | None = None
     """What would be lost with the source; None where it is not said to be lost."""
     loss_budget: LossBudget = NO_LIMIT
@@ -97,6 +99,9 @@ class Plan:
     supersedes: Journal | None
     warnings: tuple[str, ...] = ()
     """What applications do not expect; somebody has insisted on the promotion."""
+    plain: Mapping[str, int] = field(default_factory=dict)
+    """The members that a planned promotion waits for before the fence, by group."""
+    is_insisted: bool = False
     loss: Loss | None = None
     """What is given up with a source that is lost."""
 
@@ -151,6 +156,8 @@ def decide(snapshot: SitesView, request: PromotionRequest) -> Decision:
         groups=view.groups,
         supersedes=unfinished,
         warnings=_risks(snapshot),
+        plain=snapshot.plain if planned else {},
+        is_insisted=request.force,
         loss=None if planned else snapshot.loss,
     )
 
@@ -312,11 +319,11 @@ def _lag(snapshot: SitesView) -> int:
 
 
 EXPLAINED: Final[Mapping[StepName, str]] = {
-    StepName.PREFLIGHT: "look at both sites once more and name the topics that move",
+    StepName.PREFLIGHT: "look at both sites once more, and wait for what would hold up writes",
     StepName.ANNOUNCE: "tell clients in the witness that {site} is next; they finish and leave",
     StepName.FENCE: "close {source} for writes to the moved topics, and make sure that it holds",
     StepName.DRAIN: "wait until everything {source} holds is on {site}",
-    StepName.GROUPS_LEAVE: "wait, for a bounded time, until the groups on {source} are empty",
+    StepName.GROUPS_LEAVE: "wait, for a bounded time, until members that follow the site have left",
     StepName.GROUPS_MOVE: "translate every group's last position and commit it on {site}",
     StepName.STOP_FLOW: "stop the flow {flow} once what it has in flight is settled",
     StepName.VERIFY_FENCE: "make sure that {source} took no write since it was drained",
@@ -355,11 +362,7 @@ def describe(plan: Plan) -> tuple[str, ...]:
         f"  flow     {plan.flow}, run by {plan.worker or 'nobody'}",
         f"  moves    {topics} topics, {len(plan.partitions)} partitions; not mirrored yet: {lag}",
         f"  groups   {groups or 'none'}{' (members)' if groups else ''}",
-        *(
-            ()
-            if plan.loss is None
-            else (f"  {line}" for line in loss_lines(plan.loss, plan.source))
-        ),
+        *(f"  {line}" for line in (*_awaited(plan), *_lost(plan))),
         *(f"  warning  {warning}" for warning in plan.warnings),
         *_replaced(plan.supersedes),
         *(
@@ -367,6 +370,21 @@ def describe(plan: Plan) -> tuple[str, ...]:
             for number, step in enumerate(ORDER[plan.kind], start=1)
         ),
     )
+
+
+def stay_line(group: str, count: int, target: str) -> str:
+    """Return what is wrong with a group of plain consumers, and what to do about it."""
+    return (
+        f"group {group} has {count} {'member' if count == 1 else 'members'} that would stay: stop"
+        f" them, and start them on {target} behind the promotion"
+    )
+
+
+def _awaited(plan: Plan) -> tuple[str, ...]:
+    """Return the lines about groups whose members have to be stopped by hand."""
+    key = "insists" if plan.is_insisted else "waits"
+    lines = [stay_line(group, count, plan.site) for group, count in sorted(plan.plain.items())]
+    return tuple(f"{key:<8} {line}" for line in _some(lines))
 
 
 def _lost(plan: Plan) -> Iterator[str]:
@@ -397,6 +415,7 @@ def plan_document(decision: Plan | Resume) -> Mapping[str, object]:
         "lag": decision.lag,
         "loss": None if decision.loss is None else loss_document(decision.loss),
         "groups": dict(decision.groups),
+        "plain_members": dict(decision.plain),
         "warnings": list(decision.warnings),
         "replaces": None if replaced is None else replaced.epoch,
         "steps": [step.value for step in ORDER[decision.kind]],

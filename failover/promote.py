@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 from failover.effects import PromotionEffects
@@ -11,6 +12,7 @@ from failover.flow import FlowControl
 from failover.journal import Journal, taken_on, turn_back
 from failover.journals import find_unfinished, forget_superfluous, read_journals
 from failover.lease import Lease, hold_lease
+from failover.leaving import count_followers
 from failover.map_follower import MapFollower
 from failover.pair_evidence import PairEvidence
 from failover.plan import (
@@ -71,7 +73,12 @@ class Controller:
             case Resume(journal=found):
                 self.show(describe_resume(decision))
                 store = self._store(found.epoch)
-                return await self._carry_out(store, await store.take_over(), is_taken_over=True)
+                return await self._carry_out(
+                    store,
+                    await store.take_over(),
+                    is_taken_over=True,
+                    is_insisted=request.force,
+                )
             case Plan():
                 for line in describe(decision):
                     self.show(line)
@@ -81,7 +88,7 @@ class Controller:
                     await store.create(journal)
                 else:
                     store, journal = await self._replace(decision.supersedes, journal)
-        return await self._carry_out(store, journal)
+        return await self._carry_out(store, journal, is_insisted=request.force)
 
     async def abort(self) -> Journal:
         """Take back the unfinished promotion; raises what promote() raises."""
@@ -103,14 +110,19 @@ class Controller:
         return await self._carry_out(store, journal)
 
     async def _carry_out(
-        self, store: WitnessStore, journal: Journal, *, is_taken_over: bool = False
+        self,
+        store: WitnessStore,
+        journal: Journal,
+        *,
+        is_taken_over: bool = False,
+        is_insisted: bool = False,
     ) -> Journal:
         flow = flow_between(self.configuration, journal.source, journal.site)
         if flow is None:
             raise PromotionRefused(
                 f"the flow from {journal.source} to {journal.site} is not configured"
             )
-        async with self._effects(store, flow) as effects:
+        async with self._effects(store, flow, is_insisted=is_insisted) as effects:
             executor = Executor(
                 store=store,
                 effects=effects,
@@ -125,7 +137,7 @@ class Controller:
 
     @asynccontextmanager
     async def _effects(
-        self, store: WitnessStore, flow: FlowConfig
+        self, store: WitnessStore, flow: FlowConfig, *, is_insisted: bool = False
     ) -> AsyncIterator[PromotionEffects]:
         reverse = flow_between(self.configuration, flow.target, flow.source)
         async with open_ends(self.configuration, flow, self.lease) as ends:
@@ -145,6 +157,8 @@ class Controller:
                     self.zookeeper,
                     {flow.source: ends.source, flow.target: ends.target},
                 ),
+                count_followers=partial(count_followers, self.zookeeper, self.paths),
+                is_insisted=is_insisted,
             )
 
     async def _replace(self, replaced: Journal, journal: Journal) -> tuple[WitnessStore, Journal]:

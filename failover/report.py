@@ -133,10 +133,16 @@ def _slipped(journal: Journal) -> Iterator[str]:
         yield f"  made     {topic} on {new}: it was made on {old} during the promotion"
     if facts.get("committed"):
         yield f"  groups   {facts['committed']} positions were committed late, and carried over"
-    for group, count in facts.get("still_members", {}).items():
+    for group, count in facts.get("not_carried", {}).items():
         yield (
-            f"  group    {group} still has {count} members on {old}: what they commit there counts"
-            f" no more; stop them and start them on {new}"
+            f"  group    {group} has committed on {old} late, and has members on {new}: {count}"
+            f" positions were not carried over, and what lies between is read again"
+        )
+    for group, count in facts.get("still_members", {}).items():
+        members = "member" if count == 1 else "members"
+        yield (
+            f"  group    {group} still has {count} {members} on {old}:"
+            f" what they commit there counts no more; stop them and start them on {new}"
         )
     for site, why in facts.get("evidence", {}).items():
         yield f"  evidence on {site} is not renewed yet: {why}; `failover serve` does it"

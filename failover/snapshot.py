@@ -12,6 +12,7 @@ from failover.fence import why_unfenceable
 from failover.flow import FlowControl
 from failover.journals import find_unfinished, read_journals
 from failover.lease import Lease
+from failover.leaving import count_followers, plain_members
 from failover.loss import estimate
 from failover.map_follower import MapFollower
 from failover.other_log import find_other_logs, first_of
@@ -127,6 +128,8 @@ async def take_snapshot(
         nothing = Mirrored(ends={}, other_log=None)
         mirrored = await _read_mirrored(ends, views[flow.source]) if is_there else nothing
         unfenceable = await _why_unfenceable(ends.source, views[flow.source])
+    members = views[flow.source].groups
+    plain = plain_members(members, await count_followers(zookeeper, paths, members))
     loss = None
     if is_source_lost:
         # Behind the looks: the mirror has written meanwhile that it hears nothing any more.
@@ -144,6 +147,7 @@ async def take_snapshot(
         differing=explain(flow, differing) if differing else None,
         unfenceable=unfenceable,
         other_log=mirrored.other_log,
+        plain=plain,
         loss=loss,
         loss_budget=configuration.failover.loss_budget,
     )

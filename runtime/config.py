@@ -60,7 +60,9 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "stand between the mirror's records.",
         "failover.orphan_after_ms": "When a promotion has had no controller for so long, "
         "`failover serve` finishes it behind the switch, and takes it back before.",
-        "failover.group_drain_timeout_ms": "How long a promotion waits for groups to leave.",
+        "failover.group_drain_timeout_ms": "How long a promotion waits for members of "
+        "groups to leave: before the fence for plain consumers, behind it for those that follow "
+        "the active site.",
         "failover.stop_timeout_ms": "How long a promotion waits for the mirror to stop the flow.",
         "audit.output": "The folder of the results. Later audits compare with what lies there, so "
         "keep it.",

@@ -54,6 +54,13 @@ def test_a_group_with_members_on_the_target_is_left_alone() -> None:
     assert moved == Moved(left={P0: HAS_MEMBERS})
 
 
+def test_a_group_with_members_on_the_target_is_left_only_where_something_was_to_be_moved() -> None:
+    there = choose(MAPS, {P0: position(12)}, {P0: position(8)}, is_idle=False)
+    assert (there.positions, there.left) == ({P0: 8}, {})
+    behind = choose(MAPS, {P0: position(12)}, {P0: position(7)}, is_idle=False)
+    assert behind == Moved(left={P0: HAS_MEMBERS})
+
+
 def test_a_position_before_the_targets_log_start_goes_on_at_the_first_record_left() -> None:
     maps = replace(MAPS, target_starts={P0: 9})
     wanted = Moved(positions={P0: 9}, committed={P0: 9}, cut={P0: 9})

@@ -307,7 +307,7 @@ def test_a_mirror_that_stands_still_is_found_before_the_source_is_closed(
     assert values_of(read_all(sites.dc1, topic)) == list(range(30))
 
 
-def test_a_group_whose_clients_do_not_follow_moves_to_what_it_committed(
+def test_clients_that_do_not_follow_are_waited_for_before_the_fence_and_wants_force_to_leave_them(
     sites: Sites, tmp_path: Path
 ) -> None:
     topic = "staying"
@@ -332,11 +332,24 @@ def test_a_group_whose_clients_do_not_follow_moves_to_what_it_committed(
         plain.subscribe([topic])
         assert len(plain.consume(20, 20)) == 20
         plain.commit(offsets=[TopicPartition(topic, 0, 12)], asynchronous=False)
-        ended = finish(failover("promote", "dc2", str(file)))
+        refused = finish(failover("promote", "dc2", str(file)))
+        produce(sites.dc1, topic, [20])
+        ended = finish(failover("promote", "dc2", str(file), "--force"))
         plain.close()
+    stays = "group g-staying has 1 member that would stay: stop them, and start them on dc2"
+    assert refused.status == 2, refused
+    assert f"  waits    {stays} behind the promotion" in refused.output, refused.output
+    assert refused.complaint.startswith(
+        f"failover: rolled back, dc1 stays active: preflight: {stays}"
+    )
+    with open_witness(sites.witness, "/p-staying") as witness:
+        [taken_back, _] = witness.journals()
+    assert StepName.FENCE not in taken_back.step_states
     assert ended.status == 0, ended
+    assert f"  insists  {stays}" in ended.output
     assert "1 of 1 groups had members; still there: g-staying (1)" in ended.output
     assert "group    g-staying: staying-0@12" in ended.output
+    assert "group    g-staying still has 1 member on dc1" in ended.output
     assert committed(sites.dc2, "g-staying", topic) == 12
 
 

@@ -49,6 +49,24 @@ def test_a_planned_promotion_ends_with_its_rto_and_every_groups_positions() -> N
     ]
 
 
+def test_what_plain_consumers_commit_late_is_named_with_what_to_do() -> None:
+    facts: dict[StepName, Facts] = {
+        StepName.DRAIN: {"records": 0},
+        StepName.GROUPS_MOVE: {"positions": {}, "left": {}},
+        StepName.CONFIRM: {"not_carried": {"billing": 3}, "still_members": {"billing": 1}},
+    }
+    assert list(summary(ended_promotion(PromotionKind.PLANNED, facts)))[2:] == [
+        (
+            "  group    billing has committed on dc1 late, and has members on dc2: 3 positions were"
+            " not carried over, and what lies between is read again"
+        ),
+        (
+            "  group    billing still has 1 member on dc1: what they commit there counts no more;"
+            " stop them and start them on dc2"
+        ),
+    ]
+
+
 def test_a_lost_source_ends_with_what_is_known_to_be_there_and_a_warning() -> None:
     facts: dict[StepName, Facts] = {
         StepName.PREFLIGHT: {"topics": {"orders": 1}, "unmirrored": {"new": 3}},

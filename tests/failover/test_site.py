@@ -1,8 +1,9 @@
 """What a promotion sees of a cluster."""
 
 import re
+from collections.abc import Mapping
 
-from failover.groups import wait_left
+from failover.leaving import wait_left
 from failover.site import Site
 from runtime.config import PatternSet
 from tests.doubles.fake_cluster import FakePartition, run_fake_cluster
@@ -45,7 +46,11 @@ async def test_a_group_of_a_newer_protocol_has_members_until_it_is_empty() -> No
                 "left": 0,
                 "old": 0,
             }
-            facts = await wait_left(site, EVERYTHING, timeout_ms=100)
+
+            async def follow(members: Mapping[str, int]) -> Mapping[str, int]:
+                return members
+
+            facts = await wait_left(site, EVERYTHING, follow, plain={}, timeout_ms=100)
             assert facts["still_members"] == {"at work": 1, "flows": 1}
 
 

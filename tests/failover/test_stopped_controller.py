@@ -119,6 +119,7 @@ async def test_what_a_group_has_stored_beside_its_position_moves_unless_it_is_to
             "committed": 1,
             "positions": {GROUP: {"orders": {"0": COMMITTED}}},
             "left": {},
+            "has_members": {},
             "more_left": 0,
             "unstable": [],
             "more_unstable": 0,

@@ -15,8 +15,10 @@ import pytest
 import trio
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 from confluent_kafka.admin import AclOperation, ResourceType
+from kazoo.client import KazooClient
 
 from failover.client import SiteProducer
+from failover.client.position_handover import group_path
 from tests.failover.promoting import failover, finish
 from tests.interop.closing import (
     GROUP,
@@ -237,6 +239,15 @@ def test_a_transaction_that_does_not_end_is_named_and_may_be_committed_afterward
         wait_until("ten", lambda: len(read_committed(at.dc2.cluster, TOPIC, 0)) == 10)
 
 
+def follow(witness: str, root: str, group: str) -> None:
+    """Say that a member follows the active site: a promotion waits for it behind the fence."""
+    client = KazooClient(hosts=witness)
+    client.start()
+    client.create(f"{group_path(root, group)}/member", b"", makepath=True)
+    client.stop()
+    client.close()
+
+
 def test_open_transactions_end_behind_the_fence_and_are_no_breach_of_it(tmp_path: Path) -> None:
     with stage(tmp_path, KAFKA_4_KRAFT, KAFKA_4_KRAFT) as at, run_mirror(at.file) as mirror:
         dc1 = at.dc1.cluster
@@ -248,6 +259,7 @@ def test_open_transactions_end_behind_the_fence_and_are_no_breach_of_it(tmp_path
         member = Consumer(at.dc1.client("SASL_PLAINTEXT", group_id=GROUP))
         member.subscribe([TOPIC])
         wait_until("a member", lambda: member.poll(0.1) is None and bool(member.assignment()))
+        follow(at.witness, "/closing", GROUP)
         before = end_of(dc1, TOPIC, 1)
         with failover("promote", "dc2", str(at.file)) as promotion:
             wait_until("a fence", lambda: "User:*" in {who for who, _ in held(dc1, TOPIC)})
