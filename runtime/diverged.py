@@ -10,10 +10,10 @@ text. The same records are lines of JSON in a file, bytes in base64.
 
 import json
 from base64 import b64encode
-from collections.abc import AsyncIterator, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final
+from typing import Final, Self
 from uuid import UUID
 
 from wire.net.cluster import Cluster
@@ -108,30 +108,49 @@ def _base64(data: bytes | None) -> str | None:
     return None if data is None else b64encode(data).decode()
 
 
-async def own_records(
-    cluster: Cluster, partition: TopicPartition, start: int, stop: int, mirrors: Collection[int]
-) -> AsyncIterator[tuple[BatchHeader, list[Record]]]:
-    """Yield the committed records in [start, stop) of batches that no mirror has written.
+class OwnRecords:
+    """Iterates over a log's committed records in [start, stop) that no mirror has written.
 
-    `mirrors` are the producer ids of mirrors. Raises NetworkFault, also for records behind an open
-    transaction, and CorruptBatch.
+    Gives the header of each batch, and its records; may be left at any batch. `mirrors` are the
+    producer ids of mirrors. Raises NetworkFault, also for records behind an open transaction, and
+    CorruptBatch.
     """
-    reader = read_partition(cluster, *partition, start, stop, isolation_level=READ_COMMITTED)
-    aborted, committed = None, CommittedFilter(())
-    async for header, batch in reader:
-        if reader.aborted is not aborted:
-            aborted = reader.aborted
-            committed = CommittedFilter(
-                [
-                    Aborted(producer_id=one.producer_id, first_offset=one.first_offset)
-                    for one in aborted
-                ]
-            )
-        if committed.is_left_out(header) or header.producer_id in mirrors:
-            continue
-        if not crc_is_valid(batch):
-            raise CorruptBatch(0, f"checksum of the batch at offset {header.base_offset}")
-        yield header, [one for one in iterate_records(batch) if start <= one.offset < stop]
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        partition: TopicPartition,
+        start: int,
+        stop: int,
+        mirrors: Collection[int],
+    ) -> None:
+        self._range = range(start, stop)
+        self._reader = read_partition(
+            cluster, *partition, start, stop, isolation_level=READ_COMMITTED
+        )
+        self._mirrors = frozenset(mirrors)
+        self._aborted: object = None
+        self._committed = CommittedFilter(())
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> tuple[BatchHeader, list[Record]]:
+        while True:
+            header, batch = await anext(self._reader)
+            if self._reader.aborted is not self._aborted:
+                self._aborted = self._reader.aborted
+                self._committed = CommittedFilter(
+                    [
+                        Aborted(producer_id=one.producer_id, first_offset=one.first_offset)
+                        for one in self._reader.aborted
+                    ]
+                )
+            if self._committed.is_left_out(header) or header.producer_id in self._mirrors:
+                continue
+            if not crc_is_valid(batch):
+                raise CorruptBatch(0, f"checksum of the batch at offset {header.base_offset}")
+            return header, [one for one in iterate_records(batch) if one.offset in self._range]
 
 
 class KeyComparison:

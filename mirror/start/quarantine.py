@@ -14,8 +14,8 @@ file gets its name when it is whole, and the map its word at the very last.
 
 import logging
 import os
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
@@ -37,9 +37,9 @@ from runtime.clock import now_ms
 from runtime.diverged import (
     KeyComparison,
     Origin,
+    OwnRecords,
     json_line,
     origin_of,
-    own_records,
     with_origin,
 )
 from runtime.flow_section import Policy
@@ -217,13 +217,14 @@ class Quarantine:
         file = self._file(partition, own)
         count = 0
         with _unfinished(file) as lines:
-            async for kept in self._kept(partition, own):
-                if partition.attempt != attempt:
-                    return False
-                for log in logs:
-                    await log.write(kept)
-                lines.write(b"".join(json_line(partition.topic, *one) for one in kept))
-                count += len(kept)
+            async with aclosing(self._kept(partition, own)) as some:
+                async for kept in some:
+                    if partition.attempt != attempt:
+                        return False
+                    for log in logs:
+                        await log.write(kept)
+                    lines.write(b"".join(json_line(partition.topic, *one) for one in kept))
+                    count += len(kept)
             await trio.to_thread.run_sync(_finish, lines, file)
         if partition.attempt != attempt:
             return False
@@ -253,13 +254,13 @@ class Quarantine:
         if isinstance(source_end, ErrorCode):
             raise RequestRefused(f"{self.config.current.source} {key}", source_end)
         mirrors = self.map_log.state.producer_ids
-        async for _, records in own_records(
+        async for _, records in OwnRecords(
             self.links.target_data, key, own.start, own.stop, mirrors
         ):
             for record in records:
                 keys.take_diverged(record)
         mirrors = self.reverse.arrived.producer_ids
-        async for _, records in own_records(
+        async for _, records in OwnRecords(
             self.links.source_admin, key, source, source_end, mirrors
         ):
             for record in records:
@@ -299,17 +300,17 @@ class Quarantine:
         topic_id = partition.target.topic_id or NO_ID
         name = (
             f"{self.config.current.target}-{partition.topic_partition}-from-{own.start}"
-            f"-{topic_id.hex[:8]}.jsonl"
+            f"-{topic_id.hex[-12:]}.jsonl"
         )
         return self.config.current.diverged_folder / name
 
     async def _kept(
         self, partition: MirroredPartition, own: OwnPart
-    ) -> AsyncIterator[Sequence[_Kept]]:
+    ) -> AsyncGenerator[Sequence[_Kept], None]:
         """Yield the records that only the target has, in order, some at a time."""
         kept: list[_Kept] = []
         size = 0
-        async for header, records in own_records(
+        async for header, records in OwnRecords(
             self.links.target_data,
             partition.topic_partition,
             own.start,

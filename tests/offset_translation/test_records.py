@@ -106,3 +106,12 @@ def test_garbage_is_refused_by_name(key: bytes, value: bytes) -> None:
         checkpoint.decode(key, value)
     except MalformedRecord:
         return
+
+
+def test_offsets_that_were_set_aside_are_kept_until_they_are_taken_back() -> None:
+    state = MapState()
+    key, value = map_records.set_aside("t", 1, source_start=20, source_end=25)
+    state.replay(key, value)
+    assert state.set_aside == {("t", 1): {20: 25}}
+    state.replay(key, None)
+    assert state.set_aside == {("t", 1): {}}
