@@ -54,6 +54,12 @@ def _status() -> Act:
     return lambda options: stop_at_signals(status, options)
 
 
+def _divergence() -> Act:
+    from failover.commands import divergence, stop_at_signals
+
+    return lambda options: stop_at_signals(divergence, options)
+
+
 def _recover() -> Act:
     from failover.commands import recover_witness, stop_at_signals
 
@@ -143,6 +149,21 @@ PROGRAM: Final = Program(
             load=_status,
             examples=("failover status dc.yaml", "failover status --json"),
             options=(JSON,),
+            reads_configuration=True,
+        ),
+        Command(
+            name="divergence",
+            help="List what only one site has, by offset and key, and what was set aside.",
+            details="Reads only the parts of both logs in question. The status is 1 where records "
+            "are on one site alone, or where a site could not be looked at.",
+            load=_divergence,
+            examples=("failover divergence dc.yaml", "failover divergence --json dc.yaml"),
+            options=(
+                Option(
+                    names=("--json",),
+                    help="print a line of JSON for each record, and all else on standard error",
+                ),
+            ),
             reads_configuration=True,
         ),
         Command(

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
+from failover.divergence import Listed, Pending, list_divergence
 from failover.journal import Journal
 from failover.plan import PromotionRequest, plan_document
 from failover.promote import PromotionRefused, make_plan, open_controller, plan_lines
@@ -120,6 +121,26 @@ async def status(options: Options) -> int:
         for line in status_lines(found):
             show(line)
     return ExitStatus.DONE
+
+
+async def divergence(options: Options) -> int:
+    """List what only one site has, and what was set aside; 1 where something is to be decided."""
+
+    def tell(found: Listed | Pending | str) -> None:
+        if not options.json:
+            show(found if isinstance(found, str) else found.line())
+        elif isinstance(found, Listed):
+            show(json.dumps(found.document()))
+        else:
+            complain("failover", found if isinstance(found, str) else found.line())
+
+    tally = await list_divergence(options.configuration, tell)
+    said = (
+        f"{tally.pending} records are on one site alone, {tally.set_aside} were set aside,"
+        f" {tally.foreign} were written to a standby"
+    )
+    complain("failover", said) if options.json else show(said)
+    return ExitStatus.FAILED if tally.pending or tally.not_looked else ExitStatus.DONE
 
 
 async def recover_witness(options: Options) -> int:

@@ -76,6 +76,11 @@ class MapFollower:
         return self._state.target_ids
 
     @property
+    def set_aside(self) -> Mapping[TopicPartition, Mapping[int, int]]:
+        """Return the source offsets, by start their end, whose records were set aside."""
+        return self._state.set_aside
+
+    @property
     def producer_id(self) -> int | None:
         """Return the producer id of the mirrored records; None if no mirror was announced."""
         producer = self._state.producer

@@ -178,8 +178,8 @@ def _foreign(journal: Journal) -> Iterator[str]:
     for part in sealed.get("foreign", ()):
         yield (
             f"  warning  {new} {part['topic']}-{part['partition']} holds records at offsets"
-            f" {part['start']} to {part['stop'] - 1} that no mirror has written: they stay, and"
-            f" {old} gets them when it is back"
+            f" {part['start']} to {part['stop'] - 1} that no mirror has written: they stay, {old}"
+            " gets them when it is back, and `failover divergence` lists them"
         )
     if sealed.get("more_foreign"):
         yield f"  warning  so does {new} in {sealed['more_foreign']} more places"

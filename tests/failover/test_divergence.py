@@ -57,6 +57,14 @@ def lines_of(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
 
+def divergence(file: Path) -> tuple[int, list[tuple[str, str, int]]]:
+    """Return the status of `failover divergence --json`, and what it lists."""
+    ended = tell("divergence", "--json", str(file))
+    lines = [json.loads(line) for line in ended.output.splitlines()]
+    assert all(one["key"] == "k" and one["timestamp_ms"] >= 1_000 for one in lines)
+    return ended.status, [(one["what"], one["site"], one["offset"]) for one in lines]
+
+
 def test_foreign_records_on_an_open_standby_do_not_hide_what_a_lost_site_had(
     mortal_sites: Sites, tmp_path: Path
 ) -> None:
@@ -75,7 +83,21 @@ def test_foreign_records_on_an_open_standby_do_not_hide_what_a_lost_site_had(
     assert f"{topic}-0: mirrored up to dc1 offset 20 (dc2 20)" in ended.output
     assert f"dc2 {topic}-0 holds records at offsets 20 to 22" in ended.output
     produce(sites.dc2, topic, range(100, 104))
+    assert divergence(file) == (1, [("foreign", "dc2", offset) for offset in range(20, 23)])
     sites.dc1.start()
+    foreign, alone = (
+        [(what, site, offset) for offset in offsets]
+        for what, site, offsets in (
+            ("foreign", "dc2", range(20, 23)),
+            ("only there", "dc1", range(20, 25)),
+        )
+    )
+    assert divergence(file) == (1, [*foreign, *alone])
+    told = tell("divergence", str(file)).output
+    assert (
+        f"{topic}-0: dc1 alone has 5 records at offsets 20 to 24; `mirror restart dc2-dc1" in told
+    )
+    assert "with --merge 1 of 1 keys end with different values" in told
     with run_mirror(file):
         wait_length(sites.dc1, topic, 32)
     own = [*range(900, 903), *range(100, 104)]
@@ -84,6 +106,8 @@ def test_foreign_records_on_an_open_standby_do_not_hide_what_a_lost_site_had(
     lost = [(number, number) for number in range(20, 25)]
     assert set_aside(sites.dc1, topic) == set_aside(sites.dc2, topic) == lost
     assert [(int(b64decode(one["value"])), one["offset"]) for one in lines_of(tmp_path)] == lost
+    aside = [("set aside", "dc1", offset) for offset in range(20, 25)]
+    assert divergence(file) == (0, [*aside, *foreign])
 
 
 def test_a_key_that_only_a_lost_site_changed_ends_alike_on_both_sites(
