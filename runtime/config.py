@@ -68,6 +68,8 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "keep it.",
         "audit.driver_memory": "The memory of Spark's driver.",
         "audit.cores": "The processors that Spark may take.",
+        "audit.in_flight_limit_ms": "How long a record may wait for the mirror. One that has "
+        "waited longer when the audit looks is a finding.",
         "metrics.host": "The address at which programs serve their pages.",
         "metrics.mirror_port": "The port of `mirror run`; worker *i* takes this plus 10 *i*.",
         "metrics.failover_port": "The port of `failover serve`.",
@@ -148,6 +150,8 @@ class AuditConfig:
     output: Path
     driver_memory: str
     cores: int
+    in_flight_limit_ms: int
+    """What has not been mirrored for longer is a finding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,6 +322,7 @@ def _audit(section: Section, path: Path) -> AuditConfig:
         output=output if output.is_absolute() else path.parent / output,
         driver_memory=memory,
         cores=section.integer("cores", 2, least=1, most=1024),
+        in_flight_limit_ms=section.integer("in_flight_limit_ms", 3_600_000, least=1_000),
     )
     section.finish()
     return audit

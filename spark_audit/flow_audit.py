@@ -1,231 +1,288 @@
 """One flow's audit, from its snapshot to findings and numbers: the steps in their order.
 
-The only place that collects: which windows differ decides what is read next.
+    both logs' ranges ─► windows in which they differ ─► each such partition is settled
+                                                     ─► (behind a promotion) who wrote again
+
+Two or three jobs of Spark's. This process holds the ranges, a thousandth of the records, and what
+came of each partition.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
 
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as f
+import pyarrow as pa
 
-from spark_audit.compare.compare import (
-    BOUNDS,
-    PARTITION,
-    WINDOWS,
-    align_records,
-    beginnings,
-    differing_windows,
-    mark_waiting,
-    originals,
-    strangers,
-)
-from spark_audit.compare.explain import (
-    explain_by_holes,
-    holes_before_start,
-    judge,
-    judge_cut_logs,
-    judge_holes,
-    settle_unmirrored_end,
-)
+from spark_audit.compare.explain import NOT_YET, WRITTEN_AGAIN
+from spark_audit.compare.holes import judge_cut_log, judge_holes
+from spark_audit.compare.in_flight import bounded
+from spark_audit.compare.judgements import FAILURE, Judgement, condensed, judgement_of
+from spark_audit.compare.looks import LONG_RECORDS, Look, TimedRange, look_into, within
 from spark_audit.compare.outcomes import Kind
+from spark_audit.compare.settling import SIDES, Differences
 from spark_audit.compare.summary import findings, partition_summary
-from spark_audit.compare.superseded import mark_superseded, mirrored_ends, questioned, stretches
 from spark_audit.scan.committed import HoleReason
-from spark_audit.scan.frames import local_frame
-from spark_audit.scan.reading import scanned
+from spark_audit.scan.digests import DigestRange
 from spark_audit.scan.scan_plan import Planner, ScanTask
-from spark_audit.scan.scan_rows import RowKind
-from spark_audit.scan.windows import Window
+from spark_audit.scan.scan_rows import RowKind, ScanRow
+from spark_audit.scan.windows import Window, windows_between
 from spark_audit.snapshot.bounds import Snapshot
 from spark_audit.snapshot.seals import CannotTell
 from spark_audit.snapshot.side import Side
 from wire.topic_partition import TopicPartition
 
-BACKLOG_RECORDS: Final = 100_000
-"""More than these at a source's end are not looked at if what the target has of them is the first:
-while a mirror fills a target they may be all there is, and each takes 1.1 KiB of a worker."""
+IN_FLIGHT_LIMIT_MS: Final = 3_600_000
+
+
+class Reader(Protocol):
+    """What reads logs: Spark's workers (`spark_reader`), in tests this process."""
+
+    def scan(self, tasks: Sequence[ScanTask]) -> pa.Table:
+        """Return the rows of these tasks: `scan_rows.ARROW_SCAN`."""
+
+    def settle(self, differences: Sequence[Differences]) -> pa.Table:
+        """Return the judgements of these partitions: `judgements.ARROW_JUDGED`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FlowFrames:
-    """The result, still to be computed when it is written."""
+class FlowResult:
+    """What one flow's audit says."""
 
-    findings: DataFrame
-    summary: DataFrame
+    findings: Sequence[Mapping[str, Any]]
+    summary: Sequence[Mapping[str, Any]]
     untold: Mapping[TopicPartition, str]
     """Why other partitions could not be compared."""
 
 
-Scan: TypeAlias = Callable[[SparkSession, Sequence[ScanTask]], DataFrame]
-"""Reads logs: `reading.scanned`."""
+@dataclass(slots=True)
+class _Scanned:
+    """The ranges and holes of one partition."""
+
+    ranges: dict[Side, list[TimedRange]] = field(
+        default_factory=lambda: {side: [] for side in SIDES}
+    )
+    holes: list[tuple[Side, ScanRow]] = field(default_factory=list)
+
+    def start(self, side: Side) -> int:
+        """Return where a log began when it was read, 0 if that was where it had."""
+        return max(
+            (
+                row.stop_offset
+                for of, row in self.holes
+                if of is side and row.reason == HoleReason.RETENTION.name
+            ),
+            default=0,
+        )
+
+    def records(self) -> Mapping[Side, int]:
+        """Return how many records were read, by side."""
+        return {side: sum(one.range.records for one in self.ranges[side]) for side in SIDES}
+
+    def windows(self) -> list[Window]:
+        """Return the windows in which both logs differ."""
+        for side in SIDES:
+            self.ranges[side].sort(key=lambda one: one.range)
+        source, target = ([one.range for one in self.ranges[side]] for side in SIDES)
+        return windows_between(source, target)
 
 
-@contextmanager
 def audit_flow(
-    spark: SparkSession, snapshot: Snapshot, planner: Planner, scan: Scan = scanned
-) -> Iterator[FlowFrames]:
-    """Compare both logs within the snapshot; cached frames are freed at the end.
+    reader: Reader,
+    snapshot: Snapshot,
+    planner: Planner,
+    *,
+    in_flight_limit_ms: int = IN_FLIGHT_LIMIT_MS,
+) -> FlowResult:
+    """Compare both logs within the snapshot.
 
     A log that cannot be read to its end is left out, and named. Raises CannotTell if none is left.
     """
-    run = _Run(spark=spark, scan=scan, kept=[], starts={}, untold={})
-    ranges = run.read(planner.ranges())
-    snapshot = run.told(snapshot)
-    bounds = local_frame(spark, snapshot.rows(), BOUNDS)
-    ranges = run.told_of(ranges, bounds)
-    marked = mark_waiting(differing_windows(ranges), bounds).collect()
-    waiting, differing = run.sort_out(planner, bounds, ranges, marked)
-    judged = judge_holes(holes_of(ranges), bounds)
+    untold: dict[TopicPartition, str] = {}
+    scanned = _scanned(reader.scan(planner.ranges()), untold)
+    snapshot = _told(snapshot, untold)
+    judged: dict[TopicPartition, list[Judgement]] = {}
+    differing: list[Differences] = []
+    for bounds in snapshot.partitions:
+        place = TopicPartition(bounds.topic, bounds.partition)
+        of_partition = scanned.get(place, _Scanned())
+        judged[place] = list(judge_holes(of_partition.holes, bounds))
+        looks = list(_looks(of_partition, snapshot, judged[place]))
+        if looks:
+            differing.append(_differences(planner, snapshot, place, of_partition, looks))
     if differing:
-        judged = judged.unionByName(run.judge_windows(planner, snapshot, differing))
-    in_flight = judged.where(f.col("kind") == Kind.IN_FLIGHT.value)
-    behind = in_flight.select(*PARTITION).unionByName(waiting.select(*PARTITION)).distinct()
-    judged = run.keep(judged.unionByName(judge_cut_logs(bounds, behind)))
-    if run.untold:
-        snapshot = run.told(snapshot)
-        bounds = local_frame(spark, snapshot.rows(), BOUNDS)
-        judged = run.told_of(judged, bounds)
-    flow = f.lit(snapshot.flow)
-    yield FlowFrames(
-        findings=findings(judged).withColumn("flow", flow),
-        summary=partition_summary(bounds, ranges, judged, waiting).withColumn("flow", flow),
-        untold=snapshot.untold,
-    )
-    # Not after a failure: then the session ends, and a signal may have made it unusable.
-    for frame in run.kept:
-        frame.unpersist()
+        _take(reader.settle(differing), judged, untold)
+        snapshot = _told(snapshot, untold)
+    _settle_written_again(reader, planner, snapshot, judged)
+    found, summary = _rows(snapshot, scanned, judged, in_flight_limit_ms)
+    return FlowResult(findings=found, summary=summary, untold=snapshot.untold)
 
 
-WAITING: Final = "topic string, partition int, records bigint"
-"""The number of records at a source's end that are in flight without having been looked at."""
+def _told(snapshot: Snapshot, untold: Mapping[TopicPartition, str]) -> Snapshot:
+    """Return the snapshot without what could not be read; CannotTell if nothing is left."""
+    told = snapshot.without(untold)
+    if not told.partitions:
+        raise CannotTell(min(told.untold.values()))
+    return told
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Run:
-    """Spark, and what one flow's audit keeps in its cache."""
-
-    spark: SparkSession
-    scan: Scan
-    kept: list[DataFrame]
-    starts: dict[tuple[Side, str, int], int]
-    """Where logs began that had lost more by the time they were read."""
-    untold: dict[TopicPartition, str]
-    """Why some logs could not be read to their ends."""
-
-    def told(self, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot without what could not be read; CannotTell if nothing is left."""
-        told = snapshot.without(self.untold)
-        if not told.partitions:
-            raise CannotTell(min(told.untold.values()))
-        return told
-
-    def told_of(self, frame: DataFrame, bounds: DataFrame) -> DataFrame:
-        """Return the rows of partitions that could be read; `bounds` are theirs."""
-        if not self.untold:
-            return frame
-        return frame.join(f.broadcast(bounds.select(*PARTITION)), on=PARTITION, how="left_semi")
-
-    def keep(self, frame: DataFrame) -> DataFrame:
-        """Compute a frame once, for all steps that use it."""
-        self.kept.append(frame.persist())
-        return self.kept[-1]
-
-    def read(self, tasks: Sequence[ScanTask]) -> DataFrame:
-        """Scan now, and note which logs cannot be read, and which have lost their beginning."""
-        rows = self.keep(self.scan(self.spark, tasks))
-        has_failed = f.col("kind") == RowKind.FAILURE.value
-        is_gone = (f.col("kind") == RowKind.HOLE.value) & (
-            f.col("reason") == HoleReason.RETENTION.name
-        )
-        faults = rows.where(has_failed | is_gone).select(
-            "kind", "side", *PARTITION, "stop_offset", "detail"
-        )
-        for row in faults.collect():
+def _scanned(
+    table: pa.Table, untold: dict[TopicPartition, str]
+) -> Mapping[TopicPartition, _Scanned]:
+    """Return the rows of a scan by partition, and note of which a log could not be read."""
+    scanned: defaultdict[TopicPartition, _Scanned] = defaultdict(_Scanned)
+    names = ("side", "topic", "partition", *ScanRow._fields)
+    for batch in table.to_batches():
+        columns = (batch.column(name).to_pylist() for name in names)
+        for side_name, topic, partition, *values in zip(*columns, strict=True):
+            place, row = TopicPartition(topic, partition), ScanRow(*values)
+            side = Side(side_name)
             if row.kind == RowKind.FAILURE.value:
-                self.untold.setdefault(_partition(row), row.detail)
+                untold.setdefault(place, row.detail or "")
+            elif row.kind == RowKind.HOLE.value:
+                scanned[place].holes.append((side, row))
             else:
-                log = (Side(row.side), row.topic, row.partition)
-                self.starts[log] = max(self.starts.get(log, 0), row.stop_offset)
-        return rows
-
-    def sort_out(
-        self, planner: Planner, bounds: DataFrame, ranges: DataFrame, marked: Sequence[Row]
-    ) -> tuple[DataFrame, Sequence[Row]]:
-        """Return the windows that wait, with the number of records, and those to look into."""
-        backlogs = [
-            row
-            for row in marked
-            if row.may_wait
-            and row.target_records
-            and row.source_records - row.target_records > BACKLOG_RECORDS
-        ]
-        following = self._following(planner, bounds, ranges, backlogs) if backlogs else set()
-        waiting: list[tuple[object, ...]] = []
-        differing: list[Row] = []
-        for row in marked:
-            if row.may_wait and (not row.target_records or _partition(row) in following):
-                waiting.append((*_partition(row), row.source_records - row.target_records))
-            else:
-                differing.append(row)
-        return local_frame(self.spark, waiting, WAITING), differing
-
-    def _following(
-        self, planner: Planner, bounds: DataFrame, ranges: DataFrame, backlogs: Sequence[Row]
-    ) -> set[TopicPartition]:
-        """Return of which partitions the target's end is what the source's begins with."""
-        windows = beginnings(
-            local_frame(self.spark, (tuple(row)[:-1] for row in backlogs), WINDOWS), ranges
-        )
-        beginning_rows = windows.collect()
-        near = local_frame(self.spark, map(tuple, beginning_rows), WINDOWS)
-        records = self.read(planner.records(_named(row) for row in beginning_rows))
-        none = originals(self.read(()), strangers(records))
-        others = align_records(records, near, none, bounds).where(
-            f.col("kind") != Kind.IN_FLIGHT.value
-        )
-        disturbed = {_partition(row) for row in others.select(*PARTITION).distinct().collect()}
-        return {_partition(row) for row in beginning_rows} - disturbed
-
-    def judge_windows(
-        self, planner: Planner, snapshot: Snapshot, differing: Sequence[Row]
-    ) -> DataFrame:
-        """Read the records of the windows, and what else explains them, and judge them."""
-        windows = local_frame(self.spark, (tuple(row)[:-1] for row in differing), WINDOWS)
-        records = self.read(planner.records(_named(row) for row in differing))
-        bounds = local_frame(self.spark, snapshot.begun_at(self.starts).rows(), BOUNDS)
-        known = self._originals(planner, strangers(records))
-        outcomes = self.keep(align_records(records, windows, known, bounds))
-        tails = {row.topic for row in differing if row.is_last and row.source_records}
-        native = self.read(planner.native(tails))
-        settled = self.keep(settle_unmirrored_end(outcomes, bounds, native))
-        # Not those of the ranges: what was taken from the logs since then is a hole only here.
-        holes = holes_of(records).unionByName(holes_before_start(bounds))
-        asked = questioned(settled, records, bounds)
-        newest = self.read(planner.newest(map(tuple, stretches(asked).collect())))
-        superseded = mark_superseded(asked, newest, mirrored_ends(settled, bounds))
-        return judge(explain_by_holes(settled, superseded, holes, bounds))
-
-    def _originals(self, planner: Planner, wanted: DataFrame) -> DataFrame:
-        kept = self.keep(wanted)
-        partitions = [tuple(row) for row in kept.select(*PARTITION).distinct().collect()]
-        return originals(self.read(planner.sources(partitions)), kept)
+                assert row.digest is not None, "a range has a digest"
+                found = DigestRange(row.start_offset, row.stop_offset, row.records, row.digest)
+                scanned[place].ranges[side].append(TimedRange(found, row.timestamp_ms))
+    return scanned
 
 
-def holes_of(scan: DataFrame) -> DataFrame:
-    """Return the holes of a scan."""
-    return scan.where(f.col("kind") == RowKind.HOLE.value).select(
-        *PARTITION, "side", "start_offset", "stop_offset", "records", "reason", "detail"
+def _looks(scanned: _Scanned, snapshot: Snapshot, judged: list[Judgement]) -> Iterator[Look]:
+    """Yield how to look into the windows; what may wait and needs no look is judged at once.
+
+    Where the logs differ at their ends only, and the target has no record there, nobody has to look
+    at the source's, however many.
+    """
+    windows = scanned.windows()
+    for window in windows:
+        source = within(scanned.ranges[Side.SOURCE], window.source_start, window.source_stop)
+        target = within(scanned.ranges[Side.TARGET], window.target_start, window.target_stop)
+        may_wait = len(windows) == 1 and window.is_last and snapshot.promotion is None
+        if may_wait and not window.target_records:
+            judged.append(_in_flight(window, source))
+        else:
+            yield look_into(window, source, target, may_wait=may_wait, longest=LONG_RECORDS)
+
+
+def _in_flight(window: Window, source: Sequence[TimedRange]) -> Judgement:
+    times = [one.first_ms for one in source if one.first_ms is not None]
+    return Judgement(
+        Kind.IN_FLIGHT,
+        source[0].range.start_offset,
+        None,
+        window.source_records,
+        min(times, default=None),
+        None,
+        NOT_YET,
     )
 
 
-def _named(row: Row) -> tuple[str, int, int, Window]:
-    """Return a window, marked or not, as topic, partition, number and the pure value."""
-    window = Window(*(row[name] for name in Window._fields))
-    return row.topic, row.partition, row.window, window
+def _differences(
+    planner: Planner,
+    snapshot: Snapshot,
+    place: TopicPartition,
+    scanned: _Scanned,
+    looks: Sequence[Look],
+) -> Differences:
+    return Differences(
+        topic=place.topic,
+        partition=place.partition,
+        planner=planner.alone(*place),
+        promotion=snapshot.promotion,
+        starts=(scanned.start(Side.SOURCE), scanned.start(Side.TARGET)),
+        looks=tuple(looks),
+    )
 
 
-def _partition(row: Row) -> TopicPartition:
-    return TopicPartition(row.topic, row.partition)
+def _take(
+    table: pa.Table,
+    judged: Mapping[TopicPartition, list[Judgement]],
+    untold: dict[TopicPartition, str],
+) -> None:
+    """Add what came back of the partitions that were settled."""
+    for batch in table.to_batches():
+        for row in batch.to_pylist():
+            place = TopicPartition(row["topic"], row["partition"])
+            if row["kind"] == FAILURE:
+                untold.setdefault(place, row["reason"])
+            else:
+                judged[place].append(judgement_of(row))
+
+
+def _settle_written_again(
+    reader: Reader,
+    planner: Planner,
+    snapshot: Snapshot,
+    judged: Mapping[TopicPartition, list[Judgement]],
+) -> None:
+    """Find which unmirrored records applications wrote again (time included) to the new site.
+
+    In any partition of the topic. Copies count: two lost and one written again leaves one lost.
+    """
+    places = [TopicPartition(bounds.topic, bounds.partition) for bounds in snapshot.partitions]
+    unmirrored = [
+        (place, one) for place in places for one in judged[place] if one.digest is not None
+    ]
+    if not unmirrored:
+        return
+    digests = frozenset(one.digest for _, one in unmirrored if one.digest is not None)
+    tasks = planner.native({place.topic for place, _ in unmirrored}, digests)
+    again = _by_digest(reader.scan(tasks)) if tasks else {}
+    for place, one in sorted(unmirrored, key=lambda found: (found[0], found[1].source_offset or 0)):
+        assert one.digest is not None, "only these were taken"
+        copies = again.get((place.topic, one.digest))
+        settled = one._replace(digest=None)
+        if copies:
+            settled = settled._replace(
+                kind=Kind.WRITTEN_AGAIN, target_offset=copies.pop(0), reason=WRITTEN_AGAIN
+            )
+        judged[place].append(settled)
+    for place in {place for place, _ in unmirrored}:
+        judged[place][:] = condensed(one for one in judged[place] if one.digest is None)
+
+
+def _by_digest(table: pa.Table) -> dict[tuple[str, bytes], list[int]]:
+    """Return the offsets of records, in the order of their partitions."""
+    rows = [row for row in table.to_pylist() if row["kind"] == RowKind.RECORD.value]
+    found: defaultdict[tuple[str, bytes], list[int]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: (row["partition"], row["start_offset"])):
+        found[row["topic"], row["digest"]].append(row["start_offset"])
+    return found
+
+
+def _rows(
+    snapshot: Snapshot,
+    scanned: Mapping[TopicPartition, _Scanned],
+    judged: Mapping[TopicPartition, list[Judgement]],
+    in_flight_limit_ms: int,
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the findings and the summary, a row for every partition of the snapshot."""
+    found: list[dict[str, Any]] = []
+    summary: list[dict[str, Any]] = []
+    for bounds in snapshot.partitions:
+        place = TopicPartition(bounds.topic, bounds.partition)
+        of_partition = scanned.get(place, _Scanned())
+        records = of_partition.records()
+        told = list(
+            bounded(
+                judged[place],
+                bounds,
+                target_records=records[Side.TARGET],
+                taken_ms=snapshot.taken_ms,
+                limit_ms=in_flight_limit_ms,
+            )
+        )
+        told += judge_cut_log(bounds, is_behind=_is_behind(told))
+        found += findings(bounds, told)
+        summary.append(
+            partition_summary(bounds, snapshot.promotion, records, of_partition.holes, told)
+        )
+    for row in (*found, *summary):
+        row["flow"] = snapshot.flow
+    return found, summary
+
+
+def _is_behind(judged: Iterable[Judgement]) -> bool:
+    behind = (Kind.IN_FLIGHT, Kind.OVERDUE, Kind.NOT_COMPARED)
+    return any(one.kind in behind for one in judged)

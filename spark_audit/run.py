@@ -1,6 +1,6 @@
 """One run: snapshots, Spark, the stored result. Not being able to tell is a verdict too."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import trio
@@ -8,8 +8,7 @@ import trio
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
 from runtime.java import JavaMissing
-from spark_audit.compare.outcomes import Kind
-from spark_audit.flow_audit import audit_flow
+from spark_audit.flow_audit import FlowResult, audit_flow
 from spark_audit.result.prometheus import textfile
 from spark_audit.result.store import (
     EARLIER,
@@ -31,6 +30,7 @@ from spark_audit.snapshot.directions import (
 )
 from spark_audit.snapshot.seals import CannotTell
 from spark_audit.snapshot.snapshot import TopicFilter, active_site, take_snapshot
+from spark_audit.spark_reader import SparkReader
 from wire.net.security import PLAINTEXT
 from wire.topic_partition import TopicPartition
 
@@ -77,13 +77,18 @@ def _audit_flows(
     is_secured = any(cluster.security != PLAINTEXT for cluster in clusters.values())
     file = str(configuration.file) if is_secured else ""
     audit = configuration.audit
-    untold: dict[str, Mapping[TopicPartition, str]] = {}
+    reports: list[FlowReport] = []
     with open_session(cores=audit.cores, driver_memory=audit.driver_memory) as spark:
         for snapshot in snapshots:
-            with audit_flow(spark, snapshot, Planner(snapshot, bootstrap, file)) as frames:
-                result.append(frames.findings, frames.summary)
-                untold[snapshot.flow] = frames.untold
-    return _reports(snapshots, untold, result)
+            audited = audit_flow(
+                SparkReader(spark),
+                snapshot,
+                Planner(snapshot, bootstrap, file),
+                in_flight_limit_ms=audit.in_flight_limit_ms,
+            )
+            result.append(audited.findings, audited.summary)
+            reports.append(report_of(snapshot, audited))
+    return tuple(reports)
 
 
 def _memory(output: Path) -> earlier.Memory:
@@ -107,9 +112,9 @@ def _next_memory(
 ) -> str:
     behind = {
         flow.flow: {
-            TopicPartition(row["topic"], row["partition"])
+            TopicPartition(row["topic"], row["partition"]): row["first_in_flight"]
             for row in flow.partitions
-            if row[Kind.IN_FLIGHT.column]
+            if row["first_in_flight"] is not None
         }
         for flow in flows
     }
@@ -146,22 +151,19 @@ async def _snapshot(configuration: Configuration, wants: TopicFilter) -> Snapsho
     return snapshot
 
 
-def _reports(
-    snapshots: Sequence[Snapshot],
-    untold: Mapping[str, Mapping[TopicPartition, str]],
-    result: Result,
-) -> tuple[FlowReport, ...]:
-    rows = result.summary()
-    return tuple(
-        FlowReport(
-            flow=snapshot.flow,
-            taken_ms=snapshot.taken_ms,
-            promotion=snapshot.promotion,
-            only_on_target=snapshot.only_on_target,
-            partitions=tuple(row for row in rows if row["flow"] == snapshot.flow),
-            untold=tuple(
-                (*partition, why) for partition, why in sorted(untold[snapshot.flow].items())
-            ),
-        )
-        for snapshot in snapshots
+def report_of(snapshot: Snapshot, audited: FlowResult) -> FlowReport:
+    """Return the report; a partition of the snapshot without a row is one that is untold."""
+    untold = dict(audited.untold)
+    answered = {TopicPartition(row["topic"], row["partition"]) for row in audited.summary}
+    for bounds in snapshot.partitions:
+        place = TopicPartition(bounds.topic, bounds.partition)
+        if place not in answered:
+            untold.setdefault(place, f"{place}: no result came back")
+    return FlowReport(
+        flow=snapshot.flow,
+        taken_ms=snapshot.taken_ms,
+        promotion=snapshot.promotion,
+        only_on_target=snapshot.only_on_target,
+        partitions=tuple(audited.summary),
+        untold=tuple((*partition, why) for partition, why in sorted(untold.items())),
     )

@@ -1,5 +1,6 @@
-"""The comparison, as named steps from DataFrame to DataFrame.
+"""The comparison of one partition, as plain functions; a worker settles a partition at a time.
 
-`compare` finds the ranges that differ, `arrow_steps` the records in them, `outcomes` names what
-differs, `explain`, `superseded` and `cut_logs` what may be missing, `summary` adds up.
+`looks` says how to look into a window, `settling` goes through it, `outcomes` names what differs,
+`alterations`, `cut_logs`, `cases`, `superseded` and `explain` tell why, `judgements` are the rows
+that come back, `summary` adds up.
 """

@@ -1,8 +1,8 @@
 """The outcome of each record that is not simply in its place on both sides. Pure.
 
-The input is the records of all windows of one partition. Questions that these records cannot settle
-(promotions, holes, copies far away) are left to the steps in `compare`. For them an outcome carries
-its bracket: the offsets of the nearest neighbours that are in their place.
+`gaps_of` leaves of a window what is not in its place; `outcomes` names all that is left of one
+partition. Questions that these records cannot settle (promotions, holes) are left to `explain`. For
+them an outcome carries its bracket: the offsets of the nearest neighbours that are in their place.
 """
 
 from collections import defaultdict, deque
@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
+from spark_audit.compare.alterations import ALL, SAFE, counterparts
 from spark_audit.compare.cut_logs import pairs_if_only_cut
 from spark_audit.scan.alignment import Pair, common_subsequence, taken_late
+from spark_audit.scan.entries import Entry
 
 
 class Kind(Enum):
-    """The audit's names for what it sees; the first block are findings."""
+    """The audit's names for what it sees: findings, what it could not tell, and what is none."""
 
     LOST = "lost"
     DUPLICATED = "duplicated"
@@ -25,6 +27,9 @@ class Kind(Enum):
     PHANTOM = "phantom"
     CORRUPT = "corrupt"
     HOLE = "hole"
+    OVERDUE = "overdue"
+
+    NOT_COMPARED = "not compared"
 
     IN_FLIGHT = "in flight"
     WRITTEN_AGAIN = "written again"
@@ -44,17 +49,8 @@ FINDINGS: Final = (
     Kind.PHANTOM,
     Kind.CORRUPT,
     Kind.HOLE,
+    Kind.OVERDUE,
 )
-
-
-class Entry(NamedTuple):
-    """One record of a window."""
-
-    offset: int
-    digest: bytes
-    timestamp_ms: int
-    key: bytes | None
-    producer_id: int
 
 
 class Bracket(NamedTuple):
@@ -83,9 +79,17 @@ class Outcome:
         return record
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """The records of one side of a window, by offset: their offsets and digests."""
+
+    offsets: Sequence[int]
+    digests: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WindowRecords:
-    """The records of one window, each side by offset."""
+    """The records of one window."""
 
     bracket: Bracket
     is_last: bool
@@ -93,57 +97,112 @@ class WindowRecords:
     """The logs begin in it, and of one of them the beginning is gone."""
     source_begin: int = 0
     """So many offsets at the beginning of the source's log are gone, if the logs begin in it."""
-    source: list[Entry]
-    target: list[Entry]
+    source: Records
+    target: Records
 
 
-@dataclass(slots=True, kw_only=True)
-class _Gap:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
     """The unmatched records between two neighbours that are in their place on both sides."""
 
     bracket: Bracket
     is_last: bool
     source_begin: int
     """As of its window if it is the first gap of it, else 0."""
+    source: Sequence[int]
+    """Offsets."""
+    target: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowGaps:
+    """What one window leaves unmatched."""
+
+    gaps: tuple[Gap, ...]
+    is_settled: bool
+    """It differs by a log's beginning and end only: nothing in it moved or was altered."""
+    known: Mapping[int, int]
+    """By the target offset of an unmatched record, the source offset of the first one like it."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Open:
+    """A gap with its records, of which those are taken out that are told."""
+
+    bracket: Bracket
+    is_last: bool
+    source_begin: int
     source: list[Entry]
     target: list[Entry]
 
 
+def gaps_of(window: WindowRecords) -> WindowGaps:
+    """Return what is left when all records of a window are paired that are in their place.
+
+    The longest common subsequence is what is in its place. Of copies the first are, but the last
+    where the beginning of a log is gone, and the first of them may be with it.
+    """
+    pairs = _only_cut(window) if window.is_cut else None
+    is_settled = pairs is not None
+    gaps = tuple(_gaps(window, _pairs(window) if pairs is None else pairs))
+    return WindowGaps(
+        gaps=gaps, is_settled=is_settled, known={} if is_settled else _known(window, gaps)
+    )
+
+
+def _known(window: WindowRecords, gaps: Sequence[Gap]) -> Mapping[int, int]:
+    left = {offset for gap in gaps for offset in gap.target}
+    if not left:
+        return {}
+    digests = {
+        offset: digest
+        for offset, digest in zip(window.target.offsets, window.target.digests, strict=True)
+        if offset in left
+    }
+    wanted = set(digests.values())
+    first: dict[bytes, int] = {}
+    for offset, digest in zip(window.source.offsets, window.source.digests, strict=True):
+        if digest in wanted:
+            first.setdefault(digest, offset)
+    return {offset: first[digest] for offset, digest in digests.items() if digest in first}
+
+
 def outcomes(
-    windows: Sequence[WindowRecords],
+    windows: Sequence[WindowGaps],
+    source: Mapping[int, Entry],
+    target: Mapping[int, Entry],
     originals: Mapping[bytes, Entry],
     *,
     is_compacted: bool = False,
 ) -> list[Outcome]:
-    """Return the outcome of every record that is not matched in order, for one partition.
+    """Return the outcome of every unmatched record of one partition; entries are by offset.
 
-    1. In each window the longest common subsequence is what is in its place. Of copies the first
-       are, but the last where the beginning of a log is gone, and the first of them may be with it.
-    2. A record left over on both sides moved: reordered. Copies pair off by rank.
-    3. One left over on the target that the source knows, in these windows or outside them (the
+    1. A record left over on both sides moved: reordered. Copies pair off by rank.
+    2. One left over on the target that the source knows, in its window or outside the windows (the
        `originals`, by digest), is there once too often.
-    4. What is left on both sides of the same gap was altered: first those of the same time and
-       key, in order, then by position. Not by position where the source is compacted: of two
-       neighbours its cleaner may have taken the first, and the second is with the target's cleaner
-       or not mirrored yet. Nor those of the target that are older than all of the source where its
-       log's beginning is gone.
-       Where the beginning of a log is gone and that, with what is not mirrored yet, is all that
-       differs in a window, it is left out of all this.
-    5. The rest of the target is phantoms; the rest of the source is lost, or in flight if it is
+    3. What is left on both sides of the same gap was altered: first those of the same time and
+       key, then of the same content, then of the same time and value, in order, then by position.
+       Where the source is compacted only the first: of two neighbours its cleaner may have taken
+       the first, and the second is with the target's cleaner or not mirrored yet. Nor those of the
+       target that are older than all of the source where its log's beginning is gone.
+    4. The rest of the target is phantoms; the rest of the source is lost, or in flight if it is
        the end of the log and nothing of it, nor behind it, has arrived.
+
+    A window that is settled is left out of 1 to 3.
     """
-    gaps: list[_Gap] = []
+    gaps: list[_Open] = []
     cut: list[Outcome] = []
+    known = dict(originals)
     for window in windows:
-        pairs = _only_cut(window) if window.is_cut else None
-        if pairs is None:
-            gaps += _gaps(window, _pairs(window))
+        opened = [_opened(gap, source, target) for gap in window.gaps]
+        if window.is_settled:
+            cut += _settled(opened)
         else:
-            cut += _settled(_gaps(window, pairs))
-    known = {**originals, **_first_entries(windows)}
+            gaps += opened
+            known |= {target[at].digest: source[first] for at, first in window.known.items()}
     unmatched = [*_take_moved(gaps), *_take_duplicated(gaps, known)]
     for gap in gaps:
-        unmatched += _take_altered(gap, by_position=not is_compacted)
+        unmatched += _take_altered(gap, is_compacted=is_compacted)
     arrived = max(
         [
             *(gap.bracket.source_after for gap in gaps if gap.is_last),
@@ -167,16 +226,26 @@ def outcomes(
     return cut + unmatched
 
 
+def _opened(gap: Gap, source: Mapping[int, Entry], target: Mapping[int, Entry]) -> _Open:
+    return _Open(
+        bracket=gap.bracket,
+        is_last=gap.is_last,
+        source_begin=gap.source_begin,
+        source=[source[offset] for offset in gap.source],
+        target=[target[offset] for offset in gap.target],
+    )
+
+
 def _only_cut(window: WindowRecords) -> list[Pair] | None:
     return pairs_if_only_cut(
-        [entry.digest for entry in window.source],
-        [entry.digest for entry in window.target],
+        window.source.digests,
+        window.target.digests,
         is_last=window.is_last,
         gone=window.source_begin,
     )
 
 
-def _settled(gaps: Iterable[_Gap]) -> Iterator[Outcome]:
+def _settled(gaps: Iterable[_Open]) -> Iterator[Outcome]:
     """Yield what is to be said of gaps before and behind records that are all in their place."""
     for gap in gaps:
         kind = Kind.IN_FLIGHT if gap.is_last else Kind.LOST
@@ -186,18 +255,15 @@ def _settled(gaps: Iterable[_Gap]) -> Iterator[Outcome]:
             yield Outcome(kind=Kind.PHANTOM, source=None, target=entry, bracket=gap.bracket)
 
 
-def _gaps(window: WindowRecords, pairs: Sequence[Pair]) -> Iterator[_Gap]:
-    source, target = window.source, window.target
+def _gaps(window: WindowRecords, pairs: Sequence[Pair]) -> Iterator[Gap]:
+    source, target = window.source.offsets, window.target.offsets
     source_index = target_index = 0
     source_after, target_after = window.bracket.source_after, window.bracket.target_after
     for pair in pairs:
         if pair.source > source_index or pair.target > target_index:
-            yield _Gap(
+            yield Gap(
                 bracket=Bracket(
-                    source_after,
-                    source[pair.source].offset,
-                    target_after,
-                    target[pair.target].offset,
+                    source_after, source[pair.source], target_after, target[pair.target]
                 ),
                 is_last=False,
                 source_begin=0 if source_index or target_index else window.source_begin,
@@ -205,10 +271,10 @@ def _gaps(window: WindowRecords, pairs: Sequence[Pair]) -> Iterator[_Gap]:
                 target=target[target_index : pair.target],
             )
         source_index, target_index = pair.source + 1, pair.target + 1
-        source_after, target_after = source[pair.source].offset, target[pair.target].offset
+        source_after, target_after = source[pair.source], target[pair.target]
     if source_index < len(source) or target_index < len(target):
         bracket = window.bracket._replace(source_after=source_after, target_after=target_after)
-        yield _Gap(
+        yield Gap(
             bracket=bracket,
             is_last=window.is_last,
             source_begin=0 if source_index or target_index else window.source_begin,
@@ -218,8 +284,7 @@ def _gaps(window: WindowRecords, pairs: Sequence[Pair]) -> Iterator[_Gap]:
 
 
 def _pairs(window: WindowRecords) -> list[Pair]:
-    source = [entry.digest for entry in window.source]
-    target = [entry.digest for entry in window.target]
+    source, target = window.source.digests, window.target.digests
     pairs = common_subsequence(source, target)
     if not window.is_cut:
         return pairs
@@ -228,15 +293,7 @@ def _pairs(window: WindowRecords) -> list[Pair]:
     return taken_late(source, target, pairs, Pair(source_end, len(target)))
 
 
-def _first_entries(windows: Sequence[WindowRecords]) -> dict[bytes, Entry]:
-    known: dict[bytes, Entry] = {}
-    for window in windows:
-        for entry in window.source:
-            known.setdefault(entry.digest, entry)
-    return known
-
-
-def _take_moved(gaps: Sequence[_Gap]) -> list[Outcome]:
+def _take_moved(gaps: Sequence[_Open]) -> list[Outcome]:
     """Take the pairs of equal records out of the gaps, which may lie far apart."""
     arrivals: defaultdict[bytes, deque[Entry]] = defaultdict(deque)
     for gap in gaps:
@@ -260,7 +317,7 @@ def _take_moved(gaps: Sequence[_Gap]) -> list[Outcome]:
     return moved
 
 
-def _take_duplicated(gaps: Sequence[_Gap], known: Mapping[bytes, Entry]) -> list[Outcome]:
+def _take_duplicated(gaps: Sequence[_Open], known: Mapping[bytes, Entry]) -> list[Outcome]:
     duplicated: list[Outcome] = []
     for gap in gaps:
         duplicated += [
@@ -277,20 +334,13 @@ def _take_duplicated(gaps: Sequence[_Gap], known: Mapping[bytes, Entry]) -> list
     return duplicated
 
 
-def _take_altered(gap: _Gap, *, by_position: bool) -> list[Outcome]:
+def _take_altered(gap: _Open, *, is_compacted: bool) -> list[Outcome]:
     """Pair what is left on both sides of a gap, and leave in it only what has no counterpart."""
     aged = _aged(gap)
     taken, gap.target = gap.target[:aged], gap.target[aged:]
-    anchors = common_subsequence(
-        [_identity(entry) for entry in gap.source], [_identity(entry) for entry in gap.target]
-    )
-    pairs: list[Pair] = []
-    source_index = target_index = 0
-    for anchor in [*anchors, Pair(len(gap.source), len(gap.target))] if by_position else []:
-        between = min(anchor.source - source_index, anchor.target - target_index)
-        pairs += [Pair(source_index + step, target_index + step) for step in range(between)]
-        source_index, target_index = anchor.source + 1, anchor.target + 1
-    pairs += anchors
+    pairs = counterparts(gap.source, gap.target, SAFE if is_compacted else ALL)
+    if not is_compacted:
+        pairs = _with_neighbours(pairs, Pair(len(gap.source), len(gap.target)))
     altered = [
         Outcome(
             kind=Kind.ALTERED,
@@ -308,7 +358,20 @@ def _take_altered(gap: _Gap, *, by_position: bool) -> list[Outcome]:
     return altered
 
 
-def _aged(gap: _Gap) -> int:
+def _with_neighbours(anchors: Sequence[Pair], end: Pair) -> list[Pair]:
+    """Return the pairs with those that lie between them at the same distance."""
+    pairs: list[Pair] = []
+    source_index = target_index = 0
+    for anchor in [*anchors, end]:
+        between = min(anchor.source - source_index, anchor.target - target_index)
+        pairs += [Pair(source_index + step, target_index + step) for step in range(between)]
+        if anchor != end:
+            pairs.append(anchor)
+        source_index, target_index = anchor.source + 1, anchor.target + 1
+    return pairs
+
+
+def _aged(gap: _Open) -> int:
     """Return how many of the target's first records the source had where its log is gone.
 
     These are older than all that it still has here, which may be in flight: no alterations.
@@ -318,8 +381,3 @@ def _aged(gap: _Gap) -> int:
         if index >= gap.source_begin or not 0 <= entry.timestamp_ms < oldest_ms:
             return index
     return len(gap.target)
-
-
-def _identity(entry: Entry) -> tuple[int, bytes | None]:
-    """Return what an alteration usually leaves as it was."""
-    return entry.timestamp_ms, entry.key

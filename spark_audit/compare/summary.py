@@ -1,17 +1,23 @@
-"""Numbers per partition, and the list of findings, out of what was judged: DataFrame steps.
+"""A partition's numbers, and the rows of findings, out of what was judged. Pure."""
 
-Both end in one partition, which becomes one file.
-"""
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
-from typing import Final
+import pyarrow as pa
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
-
-from spark_audit.compare.compare import PARTITION
+from spark_audit.compare.explain import (
+    COMPACTED_ON_SOURCE,
+    COMPACTED_ON_TARGET,
+    CORRUPT_ON_SOURCE,
+    TAKEN_ON_SOURCE,
+    TAKEN_ON_TARGET,
+)
+from spark_audit.compare.judgements import Judgement
 from spark_audit.compare.outcomes import FINDINGS, Kind
 from spark_audit.scan.committed import HoleReason
-from spark_audit.scan.scan_rows import RowKind
+from spark_audit.scan.scan_rows import ScanRow
+from spark_audit.snapshot.bounds import PartitionBounds
 from spark_audit.snapshot.side import Side
 
 HOLE_COLUMNS: Final = tuple(
@@ -20,81 +26,98 @@ HOLE_COLUMNS: Final = tuple(
     for reason in HoleReason
 )
 """Offsets without a committed record, by side and reason."""
+EXPLANATIONS: Final = {
+    "missing_by_retention": TAKEN_ON_TARGET,
+    "missing_by_compaction": COMPACTED_ON_TARGET,
+    "surplus_by_retention": TAKEN_ON_SOURCE,
+    "surplus_by_compaction": COMPACTED_ON_SOURCE,
+    "surplus_by_corruption": CORRUPT_ON_SOURCE,
+}
+"""Records that one side alone has for a reason: the source (missing), the target (surplus)."""
+_BY_PLACE: Final = (Kind.HOLE, Kind.CORRUPT)
+"""Kinds whose findings are counted, not the offsets that each covers."""
 
-_BOUNDS: Final = (
-    "source_start",
-    "source_stop",
-    "target_start",
-    "target_stop",
-    "promotion",
-    "mirrored_source_end",
+ARROW_FINDINGS: Final = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("kind", pa.string()),
+        ("source_offset", pa.int64()),
+        ("target_offset", pa.int64()),
+        ("records", pa.int64()),
+        ("timestamp_ms", pa.int64()),
+        ("key", pa.string()),
+        ("reason", pa.string()),
+        ("flow", pa.string()),
+    ]
 )
 
 
-def findings(judged: DataFrame) -> DataFrame:
-    """Return what is a finding, in the order in which people look for it."""
-    return (
-        judged.where(f.col("kind").isin([kind.value for kind in FINDINGS]))
-        .repartition(1)
-        .sortWithinPartitions(*PARTITION, f.coalesce("source_offset", "target_offset"), "kind")
-        .select(
-            *PARTITION,
-            "kind",
-            "source_offset",
-            "target_offset",
-            "records",
-            "timestamp_ms",
-            "key",
-            "reason",
-        )
-    )
+def findings(bounds: PartitionBounds, judged: Iterable[Judgement]) -> list[dict[str, Any]]:
+    """Return what is a finding, in the order in which people look for it: `ARROW_FINDINGS`."""
+    rows = [
+        {
+            "topic": bounds.topic,
+            "partition": bounds.partition,
+            **{name: value for name, value in one._asdict().items() if name != "digest"},
+            "kind": one.kind.value,
+        }
+        for one in judged
+        if one.kind in FINDINGS
+    ]
+    return sorted(rows, key=_place)
+
+
+def _place(row: Mapping[str, Any]) -> tuple[int, str]:
+    source, target = row["source_offset"], row["target_offset"]
+    return (target if source is None else source), row["kind"]
 
 
 def partition_summary(
-    bounds: DataFrame, scan: DataFrame, judged: DataFrame, waiting: DataFrame
-) -> DataFrame:
-    """Return a row for every partition of the snapshot: bounds, records, kinds, holes.
+    bounds: PartitionBounds,
+    promotion: int | None,
+    records: Mapping[Side, int],
+    holes: Iterable[tuple[Side, ScanRow]],
+    judged: Sequence[Judgement],
+) -> dict[str, Any]:
+    """Return one partition's row: bounds, records, kinds, holes.
 
-    `waiting` says of which partitions only the number of records in flight is known.
+    The bounds are those of the snapshot, so that the rest adds up to them.
     """
-    read = scan.groupBy(*PARTITION).agg(
-        *(_records(side).alias(f"{side.value}_records") for side in (Side.SOURCE, Side.TARGET)),
-        *(_offsets(side, reason).alias(name) for name, side, reason in HOLE_COLUMNS),
-    )
-    counted = judged.groupBy(*PARTITION).agg(
-        *(f.count(f.when(f.col("kind") == kind.value, 1)).alias(kind.column) for kind in Kind),
-        f.min(f.when(f.col("kind") == Kind.IN_FLIGHT.value, f.col("timestamp_ms"))).alias(
-            "oldest_in_flight_ms"
+    offsets: Counter[tuple[Side, str]] = Counter()
+    for side, row in holes:
+        offsets[side, row.reason or ""] += row.records
+    counts: Counter[Kind] = Counter()
+    reasons: Counter[str] = Counter()
+    for one in judged:
+        counts[one.kind] += 1 if one.kind in _BY_PLACE else one.records
+        if one.kind is Kind.EXPLAINED:
+            reasons[one.reason] += one.records
+    untold = [one for one in judged if one.kind is Kind.NOT_COMPARED]
+    waiting = [one for one in judged if one.kind in {Kind.IN_FLIGHT, Kind.OVERDUE}]
+    return {
+        "topic": bounds.topic,
+        "partition": bounds.partition,
+        "source_start": bounds.source.start,
+        "source_stop": bounds.source.stop,
+        "target_start": min(bounds.target.start, bounds.mirrored_stop),
+        "target_stop": bounds.mirrored_stop,
+        "promotion": promotion,
+        "mirrored_source_end": None if bounds.seal is None else bounds.seal.mirrored_source_end,
+        "source_compacted": bounds.source.is_compacted,
+        "target_compacted": bounds.target.is_compacted,
+        "source_records": records[Side.SOURCE],
+        "target_records": records[Side.TARGET],
+        **{name: offsets[side, reason.name] for name, side, reason in HOLE_COLUMNS},
+        **{kind.column: counts[kind] for kind in Kind},
+        "oldest_in_flight_ms": min(
+            (one.timestamp_ms for one in waiting if one.timestamp_ms is not None), default=None
         ),
-    )
-    tails = waiting.groupBy(*PARTITION).agg(f.sum("records").alias("waiting"))
-    numbers = [
-        *(f"{side.value}_records" for side in (Side.SOURCE, Side.TARGET)),
-        *(name for name, _, _ in HOLE_COLUMNS),
-        *(kind.column for kind in Kind if kind is not Kind.IN_FLIGHT),
-    ]
-    in_flight = f.coalesce(Kind.IN_FLIGHT.column, f.lit(0)) + f.coalesce("waiting", f.lit(0))
-    return (
-        bounds.join(read, on=PARTITION, how="left")
-        .join(counted, on=PARTITION, how="left")
-        .join(tails, on=PARTITION, how="left")
-        .repartition(1)
-        .sortWithinPartitions(*PARTITION)
-        .select(
-            *PARTITION,
-            *_BOUNDS,
-            *(f.coalesce(name, f.lit(0)).cast("bigint").alias(name) for name in numbers),
-            in_flight.cast("bigint").alias(Kind.IN_FLIGHT.column),
-            "oldest_in_flight_ms",
-        )
-    )
-
-
-def _records(side: Side) -> Column:
-    is_range = (f.col("kind") == RowKind.RANGE.value) & (f.col("side") == side.value)
-    return f.sum(f.when(is_range, f.col("records")))
-
-
-def _offsets(side: Side, reason: HoleReason) -> Column:
-    is_hole = (f.col("side") == side.value) & (f.col("reason") == reason.name)
-    return f.sum(f.when(is_hole, f.col("records")))
+        "first_in_flight": min(
+            (one.source_offset for one in waiting if one.source_offset is not None), default=None
+        ),
+        **{name: reasons[reason] for name, reason in EXPLANATIONS.items()},
+        "not_compared_source": sum(one.records for one in untold if one.source_offset is not None),
+        "not_compared_target": sum(one.records for one in untold if one.source_offset is None),
+        "not_compared_reason": untold[0].reason if untold else None,
+    }

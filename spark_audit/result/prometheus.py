@@ -7,6 +7,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from spark_audit.compare.outcomes import FINDINGS, Kind
+from spark_audit.result.coverage import SIDES, Share
 from spark_audit.result.verdict import Answer, Verdict
 
 
@@ -37,18 +38,40 @@ class VerdictCollector(Collector):
         )
         left_out = GaugeMetricFamily(
             "audit_partitions_not_compared",
-            "Partitions of which the last audit could not tell",
+            "Partitions of which the last audit compared nothing, or not all",
             labels=["flow"],
         )
         for flow in verdict.flows:
-            left_out.add_metric([flow.flow], len(flow.untold))
+            left_out.add_metric([flow.flow], len(flow.left_out))
         yield left_out
+        yield from self._coverage()
         if verdict.answer is not Answer.UNKNOWN:
             yield from self._counts()
 
+    def _coverage(self) -> Iterator[Metric]:
+        offsets = GaugeMetricFamily(
+            "audit_offsets",
+            "What became of the offsets in the last audit's snapshot; the shares of a side add up",
+            labels=["flow", "side", "share"],
+        )
+        for flow in self._verdict.flows:
+            for side in SIDES:
+                shares = flow.coverage(side)
+                for share in Share:
+                    offsets.add_metric([flow.flow, side, share.value], shares[share])
+        yield offsets
+        oldest = GaugeMetricFamily(
+            "audit_oldest_in_flight_timestamp_seconds",
+            "The time of the oldest record that was not mirrored yet, as its producer set it",
+            labels=[],
+        )
+        if (oldest_ms := self._verdict.oldest_in_flight_ms) is not None:
+            oldest.add_metric([], oldest_ms / 1_000)
+        yield oldest
+
     def _counts(self) -> Iterator[Metric]:
         compared = GaugeMetricFamily(
-            "audit_records_compared", "Records the last audit read", labels=["flow", "side"]
+            "audit_records_compared", "Records the last audit compared", labels=["flow", "side"]
         )
         findings = GaugeMetricFamily(
             "audit_findings", "Findings of the last audit", labels=["flow", "kind"]
@@ -59,8 +82,8 @@ class VerdictCollector(Collector):
             labels=["flow", "kind"],
         )
         for flow in self._verdict.flows:
-            for side in ("source", "target"):
-                compared.add_metric([flow.flow, side], flow.total(f"{side}_records"))
+            for side in SIDES:
+                compared.add_metric([flow.flow, side], flow.coverage(side)[Share.COMPARED])
             for kind in Kind:
                 family = findings if kind in FINDINGS else others
                 family.add_metric([flow.flow, kind.value], flow.total(kind.column))

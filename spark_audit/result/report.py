@@ -1,10 +1,11 @@
 """A result for people: the short report after a run, and the long one of a stored result. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from spark_audit.compare.outcomes import FINDINGS, Kind
+from spark_audit.result.coverage import SIDES, Share, why_not_compared
 from spark_audit.result.verdict import Answer, FlowReport, Verdict
 
 _SHOWN: Final = (*FINDINGS, Kind.IN_FLIGHT, Kind.WRITTEN_AGAIN, Kind.EXPLAINED)
@@ -32,6 +33,7 @@ def _flow_lines(flow: FlowReport) -> Iterator[str]:
     taken = datetime.fromtimestamp(flow.taken_ms / 1_000, UTC).isoformat(timespec="seconds")
     ended = "" if flow.promotion is None else f", ended by promotion {flow.promotion}"
     yield f"flow {flow.flow}, snapshot of {taken}{ended}"
+    yield from _coverage_lines(flow)
     totals = [f"{flow.total(kind.column):,} {kind.value}" for kind in _SHOWN]
     yield f"  {', '.join(totals)}"
     for row in flow.partitions:
@@ -42,8 +44,28 @@ def _flow_lines(flow: FlowReport) -> Iterator[str]:
         )
     for topic, partition, why in flow.untold:
         yield f"  {topic}-{partition}: not compared: {why}"
+    for row in flow.partitions:
+        if (incomplete := why_not_compared(row)) is not None:
+            yield f"  {row['topic']}-{row['partition']}: not all compared: {incomplete}"
     if flow.only_on_target:
         yield f"  only on the target, not audited: {', '.join(flow.only_on_target)}"
+
+
+def _coverage_lines(flow: FlowReport) -> Iterator[str]:
+    """Yield the table of what became of the offsets in the snapshot; its columns add up."""
+    sides = [flow.coverage(side) for side in SIDES]
+    yield f"  {'offsets':<42} {'source':>15} {'target':>15}"
+    yield _table_line("in the snapshot", [sum(shares.values()) for shares in sides])
+    for share in Share:
+        offsets = [shares[share] for shares in sides]
+        if any(offsets) or share in {Share.COMPARED, Share.NOT_COMPARED}:
+            mark = "explained: " if share.is_explained else ""
+            yield _table_line(f"{mark}{share.value}", offsets)
+
+
+def _table_line(name: str, offsets: Sequence[int]) -> str:
+    source, target = (f"{number:,}" if number else "-" for number in offsets)
+    return f"  {name:<42} {source:>15} {target:>15}"
 
 
 def long_report(verdict: Verdict, findings: Iterable[Mapping[str, Any]]) -> Iterator[str]:

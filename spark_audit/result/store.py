@@ -20,7 +20,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
+
+from spark_audit.compare.summary import ARROW_FINDINGS
 
 FINDINGS: Final = "findings"
 SUMMARY: Final = "summary"
@@ -41,19 +42,23 @@ class Result:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def append(self, findings: DataFrame, summary: DataFrame) -> None:
-        """Compute and add one flow's frames, each as a file for each of its partitions: one."""
-        for name, frame in ((FINDINGS, findings), (SUMMARY, summary)):
-            frame.write.mode("append").parquet(str(self.folder / name))
-
-    def summary(self) -> Sequence[Mapping[str, Any]]:
-        """Return the rows of the summary."""
-        return self._rows(SUMMARY, None)
+    def append(
+        self, findings: Sequence[Mapping[str, Any]], summary: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Add one flow's rows, each kind as a file of its own."""
+        tables = {
+            FINDINGS: pa.Table.from_pylist(list(findings), schema=ARROW_FINDINGS),
+            SUMMARY: pa.Table.from_pylist(list(summary)),
+        }
+        for name, table in tables.items():
+            folder = self.folder / name
+            folder.mkdir(exist_ok=True)
+            pq.write_table(table, folder / f"part-{len(list(folder.iterdir())):05}.parquet")
 
     def findings(self, kind: str | None = None) -> Sequence[Mapping[str, Any]]:
         """Return the findings, of one kind or all, each flow's in order.
 
-        Raises ResultUnusable, as `summary` does, for files that are damaged.
+        Raises ResultUnusable for files that are damaged.
         """
         return self._rows(FINDINGS, None if kind is None else [("kind", "=", kind)])
 

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from runtime.foreign_json import read_json
 from spark_audit.compare.outcomes import FINDINGS, Kind
+from spark_audit.result.coverage import SIDES, Share, total_coverage, why_not_compared
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 """The version of verdict.json; it grows when a key changes its meaning."""
 
 
@@ -38,6 +39,20 @@ class FlowReport:
     untold: tuple[tuple[str, int, str], ...] = ()
     """Topic, partition and reason of what could not be compared."""
 
+    @property
+    def left_out(self) -> Sequence[tuple[str, int, str]]:
+        """Return topic, partition and reason of what was not compared, or not all of it."""
+        incomplete = (
+            (row["topic"], row["partition"], why)
+            for row in self.partitions
+            if (why := why_not_compared(row)) is not None
+        )
+        return [*self.untold, *incomplete]
+
+    def coverage(self, side: str) -> Mapping[Share, int]:
+        """Return what became of the offsets of a side, "source" or "target"."""
+        return total_coverage(self.partitions, side)
+
     def total(self, column: str) -> int:
         """Return the sum of a number over all partitions."""
         return sum(int(row[column] or 0) for row in self.partitions)
@@ -61,10 +76,9 @@ class Verdict:
 
     @property
     def records_compared(self) -> Mapping[str, int]:
-        """Return how many records were read, by side."""
+        """Return how many records were compared, by side."""
         return {
-            side: sum(flow.total(f"{side}_records") for flow in self.flows)
-            for side in ("source", "target")
+            side: sum(flow.coverage(side)[Share.COMPARED] for flow in self.flows) for side in SIDES
         }
 
     @property
@@ -80,17 +94,25 @@ class Verdict:
 
 
 def answer_for(flows: Sequence[FlowReport]) -> Answer:
-    """Return the verdict of these numbers: a finding is certain, whatever could not be told."""
+    """Return the verdict of these numbers: a finding is certain, whatever could not be told.
+
+    Clean is what was compared, with nothing left: neither partitions nor offsets. Nothing compared
+    is never clean.
+    """
     if any(flow.total(kind.column) for flow in flows for kind in FINDINGS):
         return Answer.FINDINGS
-    return Answer.UNKNOWN if any(flow.untold for flow in flows) else Answer.CLEAN
+    return Answer.CLEAN if problem_of(flows) is None else Answer.UNKNOWN
 
 
 def problem_of(flows: Sequence[FlowReport]) -> str | None:
     """Return one line for what could not be told; of many partitions it names the first."""
-    reasons = [why for flow in flows for _, _, why in flow.untold]
+    reasons = [why for flow in flows for _, _, why in flow.left_out]
     more = f" ({len(reasons)} partitions)" if len(reasons) > 1 else ""
-    return f"{reasons[0]}{more}" if reasons else None
+    if reasons:
+        return f"{reasons[0]}{more}"
+    if any(flow.coverage(side)[Share.COMPARED] for flow in flows for side in SIDES):
+        return None
+    return "nothing was compared: no partition has a record on both sides"
 
 
 def encode(verdict: Verdict) -> str:
@@ -111,6 +133,10 @@ def encode(verdict: Verdict) -> str:
                 "promotion": flow.promotion,
                 "only_on_target": list(flow.only_on_target),
                 "untold": [list(row) for row in flow.untold],
+                "coverage": {
+                    side: {share.value: offsets for share, offsets in flow.coverage(side).items()}
+                    for side in SIDES
+                },
                 "partitions": [dict(row) for row in flow.partitions],
             }
             for flow in verdict.flows

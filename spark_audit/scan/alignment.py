@@ -62,7 +62,60 @@ def common_subsequence(
         _earliest(target, [pair.target for pair in pairs]),
         strict=True,
     )
-    return [Pair(*pair) for pair in positions]
+    return brought_together(source, target, [Pair(*pair) for pair in positions])
+
+
+def brought_together(
+    source: Sequence[Hashable], target: Sequence[Hashable], pairs: Sequence[Pair]
+) -> list[Pair]:
+    """Return as many pairs, such that of a run of equal items the one left over lies where the
+    other sequence has a stranger.
+
+        source  a a a a a       the run is one too short on the target, where an x lies in it:
+        target  a a x a a       the third a became x, not the fifth
+
+    The same for the target's runs. Nothing changes where no stranger lies in the run.
+    """
+    there = _moved_to_strangers(source, [(pair.source, pair.target) for pair in pairs])
+    back = _moved_to_strangers(target, [(at, by) for by, at in there])
+    return [Pair(by, at) for at, by in back]
+
+
+def _moved_to_strangers(
+    items: Sequence[Hashable], pairs: Sequence[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """Return the pairs with those of `items` moved within runs; (item, counterpart) each."""
+    moved = list(pairs)
+    step = 0
+    while step < len(moved):
+        before = moved[step - 1] if step else (-1, -1)
+        mine, theirs = moved[step][0] - before[0] - 1, moved[step][1] - before[1] - 1
+        if theirs > mine:
+            _take_back(items, moved, step, theirs - mine)
+        step += 1
+    return moved
+
+
+def _take_back(
+    items: Sequence[Hashable], moved: list[tuple[int, int]], first: int, strangers: int
+) -> None:
+    """Leave up to so many items over before the pair `first`, taken from behind in its run."""
+    run = items[moved[first][0]]
+    last = first
+    while last < len(moved) and items[moved[last][0]] == run:
+        following = moved[last + 1][0] if last + 1 < len(moved) else len(items)
+        at = moved[last][0]
+        if last > first and at != moved[last - 1][0] + 1:
+            return
+        spare = 0
+        while spare < strangers and at + spare + 1 < following and items[at + spare + 1] == run:
+            spare += 1
+        if spare:
+            moved[first : last + 1] = [
+                (at + spare - last + number, moved[number][1]) for number in range(first, last + 1)
+            ]
+            return
+        last += 1
 
 
 def _earliest(items: Sequence[Hashable], chosen: Sequence[int]) -> Iterator[int]:

@@ -35,6 +35,8 @@ class HoleReason(Enum):
     """Between batches or inside one: what compaction leaves."""
     RETENTION = "before the log start"
     CORRUPT = "corrupt batch"
+    ELSEWHERE = "compared by the other direction"
+    """A batch of the part of the log that is not read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +71,7 @@ class CommittedLog:
         """The next offset to fetch."""
         self._stop = stop
         self._part = part
-        """The part of the log, if not all: other batches count neither as records nor as holes."""
+        """The part of the log, if not all: other batches count as holes that explain nothing."""
 
     def extend(self, stop: int) -> None:
         """Go on up to `stop`, if that is further."""
@@ -103,7 +105,7 @@ class CommittedLog:
             elif (reason := transactions.hole(header, batch)) is not None:
                 yield from self._skip_to(header.next_offset, reason)
             elif self._part is not None and not self._part.takes(header):
-                self.position = max(self.position, min(header.next_offset, self._stop))
+                yield from self._skip_to(header.next_offset, HoleReason.ELSEWHERE)
             else:
                 yield from self._records(header, batch)
 

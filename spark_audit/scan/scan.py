@@ -5,10 +5,11 @@ would reach the user as a Java stack trace, after Spark has tried the same again
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Generator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias, TypeVar
 
 import trio
 
@@ -42,10 +43,55 @@ _FETCH_WAIT_MS: Final = 500
 _READ_COMMITTED: Final = 1
 _EARLIEST: Final = -2
 _LATEST: Final = -1
+_T = TypeVar("_T")
 
 
 class _LogUnreadable(Exception):
     """The stretch cannot be read to its end; says why in one line."""
+
+
+class _Clusters:
+    """The clusters of some tasks, each opened when it is first asked for."""
+
+    def __init__(self, stack: AsyncExitStack, tasks: Sequence[ScanTask]) -> None:
+        self._stack = stack
+        self._open: dict[str, Cluster] = {}
+        self._topics: defaultdict[str, set[str]] = defaultdict(set)
+        for task in tasks:
+            self._topics[task.cluster].add(task.log.topic)
+
+    async def of(self, task: ScanTask) -> Cluster:
+        """Return the cluster that has the task's log."""
+        if task.cluster not in self._open:
+            opened = open_cluster(
+                task.bootstrap,
+                client_id=CLIENT_ID,
+                request_timeout_ms=_REQUEST_TIMEOUT_MS,
+                security=_security_of(task),
+            )
+            cluster = await self._stack.enter_async_context(opened)
+            self._open[task.cluster] = cluster
+            with suppress(NetworkFault):  # each task asks again, and says so
+                await cluster.metadata(sorted(self._topics[task.cluster] | {task.log.topic}))
+        return self._open[task.cluster]
+
+
+@asynccontextmanager
+async def _clusters(tasks: Sequence[ScanTask]) -> AsyncIterator[_Clusters]:
+    async with AsyncExitStack() as stack:
+        yield _Clusters(stack, tasks)
+
+
+Looking: TypeAlias = Generator[Sequence["Reading"], None, _T]
+"""Asks for stretches to be read, takes their sinks when they are full, and ends with an answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One stretch of a log, and what takes its content."""
+
+    task: ScanTask
+    sink: Sink
 
 
 def scan(tasks: Sequence[ScanTask]) -> list[list[ScanRow]]:
@@ -56,45 +102,75 @@ def scan(tasks: Sequence[ScanTask]) -> list[list[ScanRow]]:
     return trio.run(_scan_all, tasks)
 
 
-def begin(task: ScanTask) -> tuple[CommittedLog, Sink]:
-    """Return the pass over the log that a task asks for, and the sink of its records."""
-    if not task.wants_ranges:
-        return CommittedLog(task.start, task.stop, task.part), RecordSink()
+def look(logs: Sequence[ScanTask], lookings: Sequence[Looking[_T]]) -> list[_T | str]:
+    """Return the answer of each, or why a log that it asked for cannot be read. Blocks.
+
+    `logs` name the topics that are asked for, so that their leaders are looked up at once.
+    """
+    return trio.run(_look_all, logs, lookings)
+
+
+def begin(task: ScanTask) -> tuple[CommittedLog, RangeSink | RecordSink]:
+    """Return the pass over the log that a task asks for, and the sink of its rows."""
+    if task.digests is not None:
+        return committed(task), RecordSink(task.digests)
     sink = RangeSink(starts_log=task.starts_log, split_stop=task.stop)
     return CommittedLog(task.start, task.log_stop, task.part), sink
 
 
+def committed(task: ScanTask) -> CommittedLog:
+    """Return the pass over the task's stretch."""
+    return CommittedLog(task.start, task.stop, task.part)
+
+
 async def _scan_all(tasks: Sequence[ScanTask]) -> list[list[ScanRow]]:
-    clusters: dict[str, Cluster] = {}
-    topics: defaultdict[str, set[str]] = defaultdict(set)
-    async with AsyncExitStack() as stack:
-        for task in tasks:
-            topics[task.cluster].add(task.log.topic)
-            if task.cluster not in clusters:
-                opened = open_cluster(
-                    task.bootstrap,
-                    client_id=CLIENT_ID,
-                    request_timeout_ms=_REQUEST_TIMEOUT_MS,
-                    security=_security_of(task),
+    async with _clusters(tasks) as clusters:
+        return [await _scan(clusters, task) for task in tasks]
+
+
+async def _look_all(logs: Sequence[ScanTask], lookings: Sequence[Looking[_T]]) -> list[_T | str]:
+    async with _clusters(logs) as clusters:
+        return [await _follow(clusters, looking) for looking in lookings]
+
+
+async def _follow(clusters: _Clusters, looking: Looking[_T]) -> _T | str:
+    try:
+        wanted = next(looking)
+        while True:
+            for reading in wanted:
+                failure = await _read_into(
+                    clusters, reading.task, committed(reading.task), reading.sink
                 )
-                clusters[task.cluster] = await stack.enter_async_context(opened)
-        for name, cluster in clusters.items():
-            with suppress(NetworkFault):  # each task asks again, and says so
-                await cluster.metadata(sorted(topics[name]))
-        return [await _scan(clusters[task.cluster], task) for task in tasks]
+                if failure is not None:
+                    looking.close()
+                    return failure.detail or ""
+            wanted = looking.send(None)
+    except StopIteration as ended:
+        answer: _T = ended.value
+        return answer
 
 
-async def _scan(cluster: Cluster, task: ScanTask) -> list[ScanRow]:
+async def _scan(clusters: _Clusters, task: ScanTask) -> list[ScanRow]:
     log, sink = begin(task)
+    failure = await _read_into(clusters, task, log, sink)
+    return [*sink.rows(), *([] if failure is None else [failure])]
+
+
+async def _read_into(
+    clusters: _Clusters, task: ScanTask, log: CommittedLog, sink: Sink
+) -> ScanRow | None:
+    """Read a stretch into its sink; return the row that says why it cannot be read to its end."""
+    cluster = await clusters.of(task)
     try:
         if task.to_end:
             log.extend(await _log_edge(cluster, task, _LATEST))
         await _read(cluster, task, log, sink)
     except _LogUnreadable as reason:
         partition = TopicPartition(task.log.topic, task.log.partition)
-        failure = f"{task.cluster}: {partition} at offset {log.position}: {reason}"
-        return [*sink.finish(), failure_row(log.position, failure)]
-    return sink.finish()
+        return failure_row(
+            log.position, f"{task.cluster}: {partition} at offset {log.position}: {reason}"
+        )
+    return None
 
 
 def _security_of(task: ScanTask) -> Security:

@@ -2,8 +2,8 @@
 
 One schema for four kinds of row, so that one pass over a log can give them all:
 
-    range     records start_offset..stop_offset-1 by number and digest
-    record    one record of a window in which two logs differ; start_offset is its own
+    range     records start_offset..stop_offset-1 by number and digest, with the first one's time
+    record    a record that was searched for; start_offset is its own
     hole      offsets without a committed record, and why
     failure   the log could not be read to its end, and why: the audit cannot tell
 """
@@ -33,9 +33,9 @@ class RowKind(Enum):
 
 
 SCAN: Final = (
-    "side string, topic string, partition int, window int, kind string, start_offset bigint, "
-    "stop_offset bigint, records bigint, digest binary, timestamp_ms bigint, key binary, "
-    "producer_id bigint, reason string, detail string, key_digest binary, is_tombstone boolean"
+    "side string, topic string, partition int, kind string, start_offset bigint, "
+    "stop_offset bigint, records bigint, digest binary, timestamp_ms bigint, reason string, "
+    "detail string"
 )
 """The columns of a scan, for Spark and, below, for Arrow."""
 ARROW_SCAN: Final = pa.schema(
@@ -43,35 +43,29 @@ ARROW_SCAN: Final = pa.schema(
         ("side", pa.string()),
         ("topic", pa.string()),
         ("partition", pa.int32()),
-        ("window", pa.int32()),
         ("kind", pa.string()),
         ("start_offset", pa.int64()),
         ("stop_offset", pa.int64()),
         ("records", pa.int64()),
         ("digest", pa.binary()),
         ("timestamp_ms", pa.int64()),
-        ("key", pa.binary()),
-        ("producer_id", pa.int64()),
         ("reason", pa.string()),
         ("detail", pa.string()),
-        ("key_digest", pa.binary()),
-        ("is_tombstone", pa.bool_()),
     ]
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScannedLog:
-    """The log that all rows of one scan are of; `window` is None unless records are asked for."""
+    """The log that all rows of one scan are of."""
 
     side: Side
     topic: str
     partition: int
-    window: int | None = None
 
 
 class ScanRow(NamedTuple):
-    """One row without its log. A named tuple, because one is made for every record."""
+    """One row without its log."""
 
     kind: str
     start_offset: int
@@ -79,17 +73,13 @@ class ScanRow(NamedTuple):
     records: int = 0
     digest: bytes | None = None
     timestamp_ms: int | None = None
-    key: bytes | None = None
-    producer_id: int | None = None
     reason: str | None = None
     detail: str | None = None
-    key_digest: bytes | None = None
-    is_tombstone: bool | None = None
 
 
-def range_row(digest_range: DigestRange) -> ScanRow:
-    """Return the row of a range."""
-    return ScanRow(RowKind.RANGE.value, *digest_range)
+def range_row(digest_range: DigestRange, first_ms: int | None) -> ScanRow:
+    """Return the row of a range whose first record has this time."""
+    return ScanRow(RowKind.RANGE.value, *digest_range, first_ms)
 
 
 def hole_row(hole: Hole) -> ScanRow:
@@ -113,7 +103,7 @@ def arrow_batches(log: ScannedLog, rows: Iterable[ScanRow]) -> Iterator[pa.Recor
     """Yield the rows as Arrow batches of `SCAN`, ROWS_PER_BATCH at a time."""
     remaining = iter(rows)
     while chunk := list(islice(remaining, ROWS_PER_BATCH)):
-        constants = (log.side.value, log.topic, log.partition, log.window)
+        constants = (log.side.value, log.topic, log.partition)
         columns = [
             *([value] * len(chunk) for value in constants),
             *zip(*chunk, strict=True),

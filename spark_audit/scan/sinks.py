@@ -1,16 +1,24 @@
-"""Sinks of a scan: they turn records and holes into rows of ranges or of records. Pure."""
+"""Sinks of a scan: each keeps of a log what one question needs, and no more. Pure.
 
+RangeSink    the ranges of one split                            every night
+WindowSink   offset and digest of each record of a window       where two logs differ
+PickSink     records at known offsets, whole enough to judge    what is left unpaired there
+FirstSink    the first record of each wanted digest             copies of records far away
+KeySink      the first and last records of each wanted key      what a cleaner may have taken
+"""
+
+from array import array
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from spark_audit.scan.committed import CommittedBatch, Hole, HoleReason
 from spark_audit.scan.digests import RangeCutter, java_time, key_digest, record_digest
+from spark_audit.scan.entries import Entry, entry_of, key_of
 from spark_audit.scan.scan_rows import RowKind, ScanRow, hole_row, range_row
-from wire.record_batch import RecordHead
-from wire.record_batch.varints import read_varint
 
-KEY_BYTES: Final = 64
-"""So much of a key is kept: for people to read, and to pair altered records. Whether two records
-have the same key is asked of the digest of the whole one."""
+_ADDED_UP: Final = (HoleReason.MARKER, HoleReason.ELSEWHERE)
+"""Holes that explain nothing, of which only the number of offsets counts."""
 
 
 class Sink(Protocol):
@@ -22,83 +30,27 @@ class Sink(Protocol):
     def is_past(self, offset: int) -> bool:
         """Return whether nothing from this offset on is wanted, although nothing was taken."""
 
-    def finish(self) -> list[ScanRow]:
-        """Return all rows; `take` is not called any more."""
-
-
-class RangeSink:
-    """Digests records into ranges, for one split of a log (see RangeCutter)."""
-
-    def __init__(self, *, starts_log: bool, split_stop: int) -> None:
-        self._cutter = RangeCutter(starts_log=starts_log, split_stop=split_stop)
-        self._rows: list[ScanRow] = []
-        self._holes = HoleRows()
-
-    def take(self, content: CommittedBatch | Hole) -> bool:
-        """See Sink; no more is wanted behind the last range of this split."""
-        if isinstance(content, Hole):
-            if self._cutter.has_begun:
-                self._holes.add(content)
-            return True
-        add = self._cutter.add
-        for head in content.heads:
-            completed = add(head.offset, record_digest(head))
-            if completed is not None:
-                self._rows.append(range_row(completed))
-            if self._cutter.is_done:
-                return False
-        return True
-
-    def is_past(self, offset: int) -> bool:
-        """See Sink: of a log's part there may be nothing in many splits."""
-        return self._cutter.is_past(offset)
-
-    def finish(self) -> list[ScanRow]:
-        """See Sink."""
-        last = self._cutter.finish()
-        return [*self._rows, *([range_row(last)] if last else []), *self._holes.rows()]
-
-
-class RecordSink:
-    """Keeps every record as a row."""
-
-    def __init__(self) -> None:
-        self._rows: list[ScanRow] = []
-        self._holes = HoleRows()
-
-    def take(self, content: CommittedBatch | Hole) -> bool:
-        """See Sink; there is always more wanted."""
-        if isinstance(content, Hole):
-            self._holes.add(content)
-        else:
-            self._rows += [_record_row(head, content.producer_id) for head in content.heads]
-        return True
-
-    def is_past(self, offset: int) -> bool:
-        """See Sink; never."""
-        del offset
-        return False
-
-    def finish(self) -> list[ScanRow]:
-        """See Sink."""
-        return [*self._rows, *self._holes.rows()]
-
 
 class HoleRows:
     """Holes as rows, as few as can be: there may be a marker behind every record.
 
-    Markers explain nothing and only their number counts, so one row stands for all; a hole that
-    goes on where the last one ended, for the same reason, makes that one longer.
+    Of holes that explain nothing one row stands for all; a hole that goes on where the last one
+    ended, for the same reason, makes that one longer.
     """
 
     def __init__(self) -> None:
         self._holes: list[Hole] = []
-        self._markers: ScanRow | None = None
+        self._added_up: dict[HoleReason, ScanRow] = {}
 
     def add(self, hole: Hole) -> None:
         """Take the next hole of the log."""
-        if hole.reason is HoleReason.MARKER:
-            self._add_marker(hole)
+        if hole.reason in _ADDED_UP:
+            row, before = hole_row(hole), self._added_up.get(hole.reason)
+            if before is not None:
+                row = row._replace(
+                    start_offset=before.start_offset, records=before.records + row.records
+                )
+            self._added_up[hole.reason] = row
             return
         last = self._holes[-1] if self._holes else None
         if last is not None and (last.stop_offset, last.reason, last.detail) == (
@@ -115,44 +67,197 @@ class HoleRows:
         else:
             self._holes.append(hole)
 
-    def _add_marker(self, hole: Hole) -> None:
-        row, before = hole_row(hole), self._markers
-        if before is not None:
-            row = row._replace(
-                start_offset=before.start_offset, records=before.records + row.records
-            )
-        self._markers = row
-
     def rows(self) -> list[ScanRow]:
         """Return the rows, `records` being the offsets they stand for."""
-        markers = [] if self._markers is None else [self._markers]
-        return [*(hole_row(hole) for hole in self._holes), *markers]
+        return [*map(hole_row, self._holes), *self._added_up.values()]
 
 
-def _record_row(head: RecordHead, producer_id: int) -> ScanRow:
-    key, is_tombstone = _key_of(head.tail)
-    return ScanRow(
-        RowKind.RECORD.value,
-        head.offset,
-        head.offset + 1,
-        1,
-        record_digest(head),
-        java_time(head.timestamp_ms),
-        None if key is None else key[:KEY_BYTES],
-        producer_id,
-        key_digest=None if key is None else key_digest(key),
-        is_tombstone=is_tombstone,
-    )
+class RangeSink:
+    """Digests records into ranges, for one split of a log (see RangeCutter)."""
+
+    def __init__(self, *, starts_log: bool, split_stop: int) -> None:
+        self._cutter = RangeCutter(starts_log=starts_log, split_stop=split_stop)
+        self._rows: list[ScanRow] = []
+        self._holes = HoleRows()
+        self._first_ms: int | None = None
+        """The time of the range's first record."""
+
+    def take(self, content: CommittedBatch | Hole) -> bool:
+        """See Sink; no more is wanted behind the last range of this split."""
+        if isinstance(content, Hole):
+            if self._cutter.has_begun:
+                self._holes.add(content)
+            return True
+        add = self._cutter.add
+        for head in content.heads:
+            if self._first_ms is None and self._cutter.has_begun:
+                self._first_ms = java_time(head.timestamp_ms)
+            completed = add(head.offset, record_digest(head))
+            if completed is not None:
+                self._rows.append(range_row(completed, self._first_ms))
+                self._first_ms = None
+            if self._cutter.is_done:
+                return False
+        return True
+
+    def is_past(self, offset: int) -> bool:
+        """See Sink: of a log's part there may be nothing in many splits."""
+        return self._cutter.is_past(offset)
+
+    def rows(self) -> list[ScanRow]:
+        """Return the ranges and holes of the split; `take` is not called any more."""
+        last = self._cutter.finish()
+        rest = [range_row(last, self._first_ms)] if last else []
+        return [*self._rows, *rest, *self._holes.rows()]
 
 
-def _key_of(tail: bytes) -> tuple[bytes | None, bool]:
-    """Return a record's key, and whether it has no value; of bytes that are no record's, neither.
+class WindowSink:
+    """Keeps offset and digest of each record, 100 bytes a record, up to `limit` records."""
 
-    A broker need not look into what producers send.
-    """
-    try:
-        length, position = read_varint(tail, 0)
-        value_length, _ = read_varint(tail, position + max(0, length))
-    except (IndexError, ValueError):
-        return None, False
-    return None if length < 0 else tail[position : position + length], value_length < 0
+    def __init__(self, limit: int) -> None:
+        self.offsets = array("q")
+        self.digests: list[bytes] = []
+        self.is_over = False
+        """There are more records than the limit."""
+        self._limit = limit
+        self._holes = HoleRows()
+
+    def take(self, content: CommittedBatch | Hole) -> bool:
+        """See Sink; nothing is wanted beyond the limit."""
+        if isinstance(content, Hole):
+            self._holes.add(content)
+            return True
+        if len(self.offsets) + len(content.heads) > self._limit:
+            self.is_over = True
+            return False
+        self.offsets.extend(head.offset for head in content.heads)
+        self.digests.extend(map(record_digest, content.heads))
+        return True
+
+    def is_past(self, offset: int) -> bool:
+        """See Sink; never."""
+        del offset
+        return False
+
+    def holes(self) -> list[ScanRow]:
+        """Return the holes between the records."""
+        return self._holes.rows()
+
+
+class PickSink:
+    """Keeps the records at the wanted offsets."""
+
+    def __init__(self, offsets: Collection[int]) -> None:
+        self.entries: dict[int, Entry] = {}
+        self._wanted = frozenset(offsets)
+
+    def take(self, content: CommittedBatch | Hole) -> bool:
+        """See Sink; no more is wanted once all are there."""
+        if isinstance(content, CommittedBatch):
+            for head in content.heads:
+                if head.offset in self._wanted:
+                    self.entries[head.offset] = entry_of(head, content.producer_id)
+        return len(self.entries) < len(self._wanted)
+
+    def is_past(self, offset: int) -> bool:
+        """See Sink; never."""
+        del offset
+        return False
+
+
+class FirstSink:
+    """Keeps the first `copies` records of each wanted digest, at most."""
+
+    def __init__(self, digests: Collection[bytes], *, copies: int = 1) -> None:
+        self.entries: dict[bytes, list[Entry]] = {}
+        self._wanted = frozenset(digests)
+        self._missing = copies * len(self._wanted)
+        self._copies = copies
+
+    def take(self, content: CommittedBatch | Hole) -> bool:
+        """See Sink; no more is wanted once all are there."""
+        if isinstance(content, CommittedBatch):
+            for head in content.heads:
+                digest = record_digest(head)
+                if digest in self._wanted:
+                    self._keep(entry_of(head, content.producer_id, digest))
+        return self._missing > 0
+
+    def _keep(self, entry: Entry) -> None:
+        of_digest = self.entries.setdefault(entry.digest, [])
+        if len(of_digest) < self._copies:
+            of_digest.append(entry)
+            self._missing -= 1
+
+    def is_past(self, offset: int) -> bool:
+        """See Sink; never."""
+        del offset
+        return False
+
+
+@dataclass(slots=True, kw_only=True)
+class KeyPlaces:
+    """Where one key's records lie in a log; offsets."""
+
+    first: int
+    last: int
+    tombstone: int | None = None
+    """The last one of those before the mirrored end."""
+
+
+class KeySink:
+    """Keeps where the records of each wanted key lie; tombstones count before `mirrored_end`."""
+
+    def __init__(self, keys: Collection[bytes], places: dict[bytes, KeyPlaces], end: int) -> None:
+        self.places = places
+        self._wanted = frozenset(keys)
+        self._mirrored_end = end
+
+    def take(self, content: CommittedBatch | Hole) -> bool:
+        """See Sink; there is always more wanted."""
+        if isinstance(content, CommittedBatch):
+            for head in content.heads:
+                key, is_tombstone = key_of(head.tail)
+                if key is not None and (digest := key_digest(key)) in self._wanted:
+                    self._note(digest, head.offset, is_tombstone=is_tombstone)
+        return True
+
+    def _note(self, digest: bytes, offset: int, *, is_tombstone: bool) -> None:
+        known = self.places.setdefault(digest, KeyPlaces(first=offset, last=offset))
+        known.first, known.last = min(known.first, offset), max(known.last, offset)
+        if is_tombstone and offset < self._mirrored_end:
+            before = known.tombstone
+            known.tombstone = offset if before is None else max(before, offset)
+
+    def is_past(self, offset: int) -> bool:
+        """See Sink; never."""
+        del offset
+        return False
+
+
+class RecordSink:
+    """Keeps the records with a wanted digest as rows."""
+
+    def __init__(self, digests: Collection[bytes]) -> None:
+        self._wanted = frozenset(digests)
+        self._rows: list[ScanRow] = []
+
+    def take(self, content: CommittedBatch | Hole) -> bool:
+        """See Sink; there is always more wanted."""
+        if isinstance(content, CommittedBatch):
+            for head in content.heads:
+                digest = record_digest(head)
+                if digest in self._wanted:
+                    self._rows.append(
+                        ScanRow(RowKind.RECORD.value, head.offset, head.offset + 1, 1, digest)
+                    )
+        return True
+
+    def is_past(self, offset: int) -> bool:
+        """See Sink; never."""
+        del offset
+        return False
+
+    def rows(self) -> list[ScanRow]:
+        """Return the rows."""
+        return self._rows

@@ -1,6 +1,6 @@
 """The bounds of each partition on both sides that one audit of a flow compares. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -52,6 +52,8 @@ class PartitionBounds:
     seal: Seal | None
     seen: SeenEnd | None = None
     """Where an earlier audit saw the target's log end, if that is beyond its end now."""
+    source_seen: SeenEnd | None = None
+    """Where the last audit saw the source's log end."""
     to_source: Brought | None = None
     to_target: Brought | None = None
     """What was brought to each side. None: nothing to the source, and to the target all that lies
@@ -128,43 +130,6 @@ class Snapshot:
             else:
                 known.append(bounds)
         return replace(self, partitions=tuple(known), untold=left_out)
-
-    def begun_at(self, starts: Mapping[tuple[Side, str, int], int]) -> "Snapshot":
-        """Return the snapshot with later log starts, where more was gone when logs were read."""
-
-        def moved(bounds: PartitionBounds, side: Side) -> LogBounds:
-            log = bounds.source if side is Side.SOURCE else bounds.target
-            start = max(log.start, starts.get((side, bounds.topic, bounds.partition), 0))
-            return replace(log, start=min(start, log.stop))
-
-        return replace(
-            self,
-            partitions=tuple(
-                replace(
-                    bounds, source=moved(bounds, Side.SOURCE), target=moved(bounds, Side.TARGET)
-                )
-                for bounds in self.partitions
-            ),
-        )
-
-    def rows(self) -> Iterator[tuple[object, ...]]:
-        """Yield the rows of `compare.BOUNDS`."""
-        for bounds in self.partitions:
-            yield (
-                bounds.topic,
-                bounds.partition,
-                bounds.source.start,
-                bounds.source.stop,
-                bounds.target.start,
-                bounds.mirrored_stop,
-                self.promotion,
-                None if bounds.seal is None else bounds.seal.mirrored_source_end,
-                bounds.source.is_compacted,
-                bounds.target.is_compacted,
-                None if bounds.seen is None else bounds.seen.stop,
-                None if bounds.seen is None else bounds.seen.words,
-                bounds.is_both_ways,
-            )
 
 
 NOTHING: Final[Mapping[TopicPartition, Brought]] = MappingProxyType({})

@@ -1,22 +1,24 @@
 """The ends of the target's logs as earlier audits saw them, kept beside the result. Pure.
 
-Records that only the source has at its end are in flight, however old they are. This memory tells a
-mirror that is behind from a target that has lost records: cut, emptied, or begun anew.
+This memory tells a mirror that is behind from a target that has lost records (cut, emptied, or
+begun anew), and since when records at the source's end have waited, whatever their own times say.
 
-    {"version": 1, "flows": {FLOW: [[TOPIC, PARTITION, ...], ...]}}
+    {"version": 2, "flows": {FLOW: [[TOPIC, PARTITION, ...], ...]}}
+
+Files of version 1, which say nothing of when the source's end was seen, are read too.
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from runtime.foreign_json import read_json
 from spark_audit.snapshot.bounds import PartitionBounds, SeenEnd, Snapshot
 from wire.topic_partition import TopicPartition
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 _LAST_MS: Final = 253_402_300_799_999
 """The end of the year 9999, behind which no time has a name."""
 
@@ -29,6 +31,8 @@ class Earlier:
     source_stop: int
     target: SeenEnd
     promotion: int | None
+    source: SeenEnd | None = None
+    """The end of the source's log when an audit first saw the records that wait now."""
 
     def still_holds(self, now: PartitionBounds, promotion: int | None) -> bool:
         """Return whether it was the same source log, which has lost nothing at its end."""
@@ -57,21 +61,20 @@ def _compared(
     earlier = of_flow.get(TopicPartition(bounds.topic, bounds.partition))
     if earlier is None or not earlier.still_holds(bounds, now.promotion):
         return bounds
-    return (
-        replace(bounds, seen=earlier.target)
-        if earlier.target.stop > bounds.mirrored_stop
-        else bounds
-    )
+    is_short = earlier.target.stop > bounds.mirrored_stop
+    return replace(bounds, source_seen=earlier.source, seen=earlier.target if is_short else None)
 
 
 def remembered(
     memory: Memory,
     snapshots: Sequence[Snapshot],
-    behind: Mapping[str, Collection[TopicPartition]],
+    behind: Mapping[str, Mapping[TopicPartition, int]],
     *,
     is_part: bool,
 ) -> Memory:
-    """Return the memory for the next audit; `behind` are the partitions with records in flight.
+    """Return the memory for the next audit.
+
+    `behind` has the first source offset that is in flight, of partitions that have one.
 
     A target that ended further on before is held to that until it has all of the source again. With
     `is_part` only some topics were looked at; the others stay as they are, as do partitions that
@@ -88,15 +91,25 @@ def remembered(
         for bounds in now.partitions:
             partition = TopicPartition(bounds.topic, bounds.partition)
             end = SeenEnd(stop=bounds.mirrored_stop, at_ms=now.taken_ms)
-            is_short = bounds.seen is not None and partition in behind[now.flow]
+            first = behind[now.flow].get(partition)
+            is_short = bounds.seen is not None and first is not None
             kept[partition] = Earlier(
                 source_topic_id=bounds.source.topic_id,
                 source_stop=bounds.source.stop,
                 target=bounds.seen if is_short and bounds.seen is not None else end,
                 promotion=now.promotion,
+                source=_waiting(bounds, first, now.taken_ms),
             )
         flows[now.flow] = kept
     return flows
+
+
+def _waiting(bounds: PartitionBounds, first: int | None, taken_ms: int) -> SeenEnd:
+    """Return the end of the source as it is now, or as it was while the first in flight wait."""
+    seen = bounds.source_seen
+    if seen is not None and first is not None and first < seen.stop:
+        return seen
+    return SeenEnd(stop=bounds.source.stop, at_ms=taken_ms)
 
 
 def encode(memory: Memory) -> str:
@@ -110,6 +123,7 @@ def encode(memory: Memory) -> str:
                 seen.target.stop,
                 seen.target.at_ms,
                 seen.promotion,
+                *([] if seen.source is None else [seen.source.stop, seen.source.at_ms]),
             ]
             for partition, seen in sorted(partitions.items())
         ]
@@ -122,22 +136,26 @@ def decode(text: str) -> Memory:
     """Return what a file's text says; ValueError if it is none, or of another version."""
     try:
         document = read_json(text)
-        if document["version"] != FORMAT_VERSION:
+        if document["version"] not in {1, FORMAT_VERSION}:
             raise ValueError(f"version {document['version']}, this program knows {FORMAT_VERSION}")
-        return {
-            str(flow): {
-                TopicPartition(str(topic), int(partition)): Earlier(
-                    source_topic_id=UUID(topic_id),
-                    source_stop=int(source_stop),
-                    target=SeenEnd(stop=int(stop), at_ms=_time(at_ms)),
-                    promotion=None if promotion is None else int(promotion),
-                )
-                for topic, partition, topic_id, source_stop, stop, at_ms, promotion in rows
-            }
-            for flow, rows in document["flows"].items()
-        }
+        return {str(flow): dict(map(_decoded, rows)) for flow, rows in document["flows"].items()}
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"not what an audit keeps: {error!r}") from error
+
+
+def _decoded(row: Sequence[Any]) -> tuple[TopicPartition, Earlier]:
+    topic, partition, topic_id, source_stop, stop, at_ms, promotion, *source = row
+    seen = None
+    if source:
+        source_seen, source_at_ms = source
+        seen = SeenEnd(stop=int(str(source_seen)), at_ms=_time(source_at_ms))
+    return TopicPartition(str(topic), int(partition)), Earlier(
+        source_topic_id=UUID(topic_id),
+        source_stop=int(source_stop),
+        target=SeenEnd(stop=int(stop), at_ms=_time(at_ms)),
+        promotion=None if promotion is None else int(promotion),
+        source=seen,
+    )
 
 
 def _time(value: object) -> int:

@@ -217,6 +217,18 @@ CASES: Final[tuple[Case, ...]] = (
         "1m",
         {"AuditCouldNotTell"},
     ),
+    (
+        "the audit left a part out",
+        {'audit_offsets{flow="dc1->dc2",side="source",share="not compared"}': "5"},
+        "1m",
+        {"AuditNotCovered"},
+    ),
+    (
+        "records wait for too long",
+        {'audit_findings{flow="dc1->dc2",kind="overdue"}': "5"},
+        "1m",
+        {"AuditOverdue"},
+    ),
     ("the audit is a day old", {AUDITED: f"-{24 * 3600}"}, "1m", set()),
     ("the audit is old", {AUDITED: f"-{37 * 3600}"}, "1m", {"AuditTooOld"}),
     ("no audit is stored or served", without("audit_"), "62m", {"AuditUnknown"}),

@@ -1,20 +1,18 @@
 """One audit over everything that was planted, by topic: an audit of one topic costs as much."""
 
-import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
 
 from spark_audit import flow_audit
 from spark_audit.flow_audit import audit_flow
 from spark_audit.scan.scan_plan import Address, Planner, ScanTask
-from spark_audit.session import PANDAS_COMPLAINT
 from spark_audit.snapshot.bounds import Snapshot
-from tests.spark_audit.logs import Pair, scan_of, snapshot_of
+from spark_audit.snapshot.side import Side
+from tests.spark_audit.logs import MemoryReader, Pair, snapshot_of
 from tests.spark_audit.planted.backlogs import BACKLOG, plant_backlogs
 from tests.spark_audit.planted.compaction import (
     plant_behind_a_promotion,
@@ -39,6 +37,8 @@ class Audited:
     reasons: dict[str, set[str]] = field(default_factory=dict)
     summary: dict[str, dict[str, Any]] = field(default_factory=dict)
     untold: Mapping[TopicPartition, str] = field(default_factory=dict)
+    read: Counter[tuple[Side, str]] = field(default_factory=Counter)
+    """How many offsets were read for their records, by side and topic."""
 
     def numbers(self, column: str, *topics: str) -> tuple[int, ...]:
         """Return a column of the summary for these topics."""
@@ -49,48 +49,49 @@ class Audited:
         return {topic: self.findings[topic] for topic in planted.topics}
 
 
-def audit(spark: SparkSession, planted: Sequence[Planted], promotion: int | None = None) -> Audited:
+def audit(planted: Sequence[Planted], promotion: int | None = None) -> Audited:
     """Run one audit over all logs and return its findings and numbers."""
     pairs: dict[tuple[str, int], Pair] = {}
     for one in planted:
         assert not pairs.keys() & one.pairs.keys(), "each partition is planted once"
         pairs |= one.pairs
     snapshot = snapshot_of(pairs, promotion)
-    audited = Audited()
-    scan = _watched(scan_of(pairs), planted)
-    with audit_flow(spark, snapshot, planner_of(snapshot), scan) as frames:
-        for row in frames.summary.collect():
-            audited.summary[row.topic] = row.asDict()
-            audited.findings[row.topic] = set()
-            audited.reasons[row.topic] = set()
-        for row in frames.findings.collect():
-            audited.findings[row.topic].add((row.kind, row.source_offset, row.target_offset))
-            audited.reasons[row.topic].add(row.reason)
-        audited.untold = frames.untold
+
+    def before_scan(number: int, tasks: Sequence[ScanTask]) -> None:
+        for one in planted:
+            one.before_scan(number, tasks)
+
+    def after_scan(number: int, tasks: Sequence[ScanTask]) -> None:
+        for one in planted:
+            one.after_scan(number, tasks)
+
+    reader = MemoryReader(pairs, before_scan, after_scan)
+    result = audit_flow(reader, snapshot, planner_of(snapshot))
+    audited = Audited(untold=result.untold, read=reader.read_records)
+    for row in result.summary:
+        audited.summary[row["topic"]] = dict(row)
+        audited.findings[row["topic"]] = set()
+        audited.reasons[row["topic"]] = set()
+    for row in result.findings:
+        audited.findings[row["topic"]] |= set(_each(row))
+        audited.reasons[row["topic"]].add(row["reason"])
     return audited
+
+
+def _each(row: Mapping[str, Any]) -> Iterator[PlantedFinding]:
+    """Yield each record of a row that stands for records in a row."""
+    source, target = row["source_offset"], row["target_offset"]
+    for step in range(row["records"] if row["kind"] not in {"hole", "corrupt"} else 1):
+        yield (
+            row["kind"],
+            None if source is None else source + step,
+            None if target is None else target + step,
+        )
 
 
 def planner_of(snapshot: Snapshot) -> Planner:
     """Return what plans the reading of logs in memory."""
     return Planner(snapshot, ADDRESSES)
-
-
-def _watched(
-    read: Callable[[SparkSession, Sequence[ScanTask]], DataFrame], planted: Sequence[Planted]
-) -> Callable[[SparkSession, Sequence[ScanTask]], DataFrame]:
-    number = 0
-
-    def scan(spark: SparkSession, tasks: Sequence[ScanTask]) -> DataFrame:
-        nonlocal number
-        for one in planted:
-            one.before_scan(number, tasks)
-        rows = read(spark, tasks)
-        for one in planted:
-            one.after_scan(number, tasks)
-        number += 1
-        return rows
-
-    return scan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,28 +104,23 @@ class Everything:
     both_ways: Planted
     retention_at_work: Planted
     backlogs: Planted
-    read: Counter[str]
-    """How many records of a source were read for themselves, by topic."""
     audited: Audited
 
 
-def audit_everything(spark: SparkSession) -> Everything:
+def audit_everything() -> Everything:
     """Partitions do not concern each other, so many differences are found in one run as alone."""
-    read: Counter[str] = Counter()
     planted = {
         "faults": plant_faults(),
         "cleaned": plant_what_cleaners_took(),
         "cleaners_at_work": plant_cleaners_at_work(),
         "both_ways": plant_both_ways(),
         "retention_at_work": plant_retention_at_work(),
-        "backlogs": plant_backlogs(read),
+        "backlogs": plant_backlogs(),
     }
-    # This runs outside the tests, where their marks do not count.
-    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
-        warnings.filterwarnings("ignore", PANDAS_COMPLAINT, FutureWarning)
-        patch.setattr(flow_audit, "BACKLOG_RECORDS", BACKLOG // 2)
-        audited = audit(spark, list(planted.values()))
-    return Everything(**planted, read=read, audited=audited)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flow_audit, "LONG_RECORDS", BACKLOG // 2)
+        audited = audit(list(planted.values()))
+    return Everything(**planted, audited=audited)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,10 +132,8 @@ class BehindPromotion:
     audited: Audited
 
 
-def audit_behind_promotion(spark: SparkSession) -> BehindPromotion:
+def audit_behind_promotion() -> BehindPromotion:
     """Audit what has a promotion before it: the snapshot of a flow has one or none."""
     unmirrored, cleaned = plant_unmirrored_ends(), plant_behind_a_promotion()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", PANDAS_COMPLAINT, FutureWarning)
-        audited = audit(spark, [unmirrored, cleaned], promotion=4)
+    audited = audit([unmirrored, cleaned], promotion=4)
     return BehindPromotion(unmirrored=unmirrored, cleaned=cleaned, audited=audited)

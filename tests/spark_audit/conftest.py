@@ -32,10 +32,10 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def everything(spark: SparkSession) -> Everything:
-    return audit_everything(spark)
+def everything() -> Everything:
+    return audit_everything()
 
 
 @pytest.fixture(scope="session")
-def behind_promotion(spark: SparkSession) -> BehindPromotion:
-    return audit_behind_promotion(spark)
+def behind_promotion() -> BehindPromotion:
+    return audit_behind_promotion()

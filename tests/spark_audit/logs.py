@@ -3,18 +3,21 @@
 Everything behind the Fetch answer is the real code; only the network is left out.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 from uuid import UUID
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
 
-from spark_audit.scan.committed import HoleReason
-from spark_audit.scan.scan import begin
+from spark_audit.compare.judgements import ARROW_JUDGED, failure_of, table_of
+from spark_audit.compare.settling import Differences, settle
+from spark_audit.scan.committed import CommittedLog, HoleReason
+from spark_audit.scan.scan import begin, committed
 from spark_audit.scan.scan_plan import ScanTask
-from spark_audit.scan.scan_rows import ARROW_SCAN, SCAN, ScanRow, arrow_batches, failure_row
+from spark_audit.scan.scan_rows import ARROW_SCAN, ScanRow, arrow_batches, failure_row
+from spark_audit.scan.sinks import Sink
 from spark_audit.snapshot.bounds import LogBounds, PartitionBounds, SeenEnd, Snapshot
 from spark_audit.snapshot.origins import Brought
 from spark_audit.snapshot.seals import Seal
@@ -97,6 +100,7 @@ class Pair:
     seen: SeenEnd | None = None
     to_source: Brought | None = None
     to_target: Brought | None = None
+    source_seen: SeenEnd | None = None
 
     def mirror(self, *contents: str) -> None:
         """Append the same records to both sides."""
@@ -123,6 +127,7 @@ def snapshot_of(pairs: Pairs, promotion: int | None = None) -> Snapshot:
                 target=pair.target.bounds(),
                 seal=pair.seal,
                 seen=pair.seen,
+                source_seen=pair.source_seen,
                 to_source=pair.to_source,
                 to_target=pair.to_target,
             )
@@ -132,23 +137,61 @@ def snapshot_of(pairs: Pairs, promotion: int | None = None) -> Snapshot:
     )
 
 
-def scan_of(pairs: Pairs) -> Callable[[SparkSession, Sequence[ScanTask]], DataFrame]:
-    """Return what reads these logs instead of Kafka's; the rows are made in this process."""
+@dataclass(frozen=True, slots=True)
+class MemoryReader:
+    """Reads these logs instead of Kafka's, and settles partitions in this process."""
 
-    def scan(spark: SparkSession, tasks: Sequence[ScanTask]) -> DataFrame:
-        batches = [batch for task in tasks for batch in arrow_batches(task.log, read(pairs, task))]
-        table = pa.Table.from_batches(batches, schema=ARROW_SCAN)
-        return spark.createDataFrame(table, SCAN)
+    pairs: Pairs
+    before_scan: Callable[[int, Sequence[ScanTask]], None] = lambda _number, _tasks: None
+    """Called with 0 before ranges are read, with 1 before the windows are."""
+    after_scan: Callable[[int, Sequence[ScanTask]], None] = lambda _number, _tasks: None
+    read_records: Counter[tuple[Side, str]] = field(default_factory=Counter)
+    """How many offsets were read for their records, by side and topic."""
 
-    return scan
+    def scan(self, tasks: Sequence[ScanTask]) -> pa.Table:
+        """Return the rows of these tasks."""
+        self.before_scan(0, tasks)
+        batches = [
+            batch for task in tasks for batch in arrow_batches(task.log, read(self.pairs, task))
+        ]
+        self.after_scan(0, tasks)
+        return pa.Table.from_batches(batches, schema=ARROW_SCAN)
+
+    def settle(self, differences: Sequence[Differences]) -> pa.Table:
+        """Return the judgements of these partitions."""
+        self.before_scan(1, ())
+        batches = [self._settled(one) for one in differences]
+        return pa.Table.from_batches(batches, schema=ARROW_JUDGED)
+
+    def _settled(self, differences: Differences) -> pa.RecordBatch:
+        place = differences.topic, differences.partition
+        looking = settle(differences)
+        try:
+            wanted = next(looking)
+            while True:
+                for reading in wanted:
+                    task = reading.task
+                    self.read_records[task.log.side, task.log.topic] += task.stop - task.start
+                    why = read_into(self.pairs, task, committed(task), reading.sink)
+                    if why is not None:
+                        return failure_of(*place, why)
+                wanted = looking.send(None)
+        except StopIteration as ended:
+            return table_of(*place, ended.value)
 
 
 def read(pairs: Pairs, task: ScanTask) -> list[ScanRow]:
     """Return the rows of one task, as `scan.scan` does."""
+    reading, sink = begin(task)
+    why = read_into(pairs, task, reading, sink)
+    return sink.rows() if why is None else [failure_row(reading.position, why)]
+
+
+def read_into(pairs: Pairs, task: ScanTask, reading: CommittedLog, sink: Sink) -> str | None:
+    """Read a stretch into its sink; return why it cannot be read to its end."""
     pair = pairs[task.log.topic, task.log.partition]
     is_source = task.log.side in {Side.SOURCE, Side.RETURNED}
     log = pair.source if is_source else pair.target
-    reading, sink = begin(task)
     if task.to_end:
         reading.extend(log.stop)
     for hole in reading.skip_to(log.start, HoleReason.RETENTION):
@@ -156,9 +199,9 @@ def read(pairs: Pairs, task: ScanTask) -> list[ScanRow]:
     while not reading.is_done:
         fetched = log.fetch(reading.position)
         if not fetched:
-            return [failure_row(reading.position, "the log in memory ends")]
+            return "the log in memory ends"
         if not all(sink.take(found) for found in reading.feed(memoryview(fetched), ())):
             break
         if sink.is_past(reading.position):
             break
-    return sink.finish()
+    return None

@@ -8,8 +8,6 @@ import pytest
 from tests.spark_audit.audits import BehindPromotion, Everything
 from tests.spark_audit.planted.compaction import SCENARIOS
 
-pytestmark = pytest.mark.integration
-
 
 def test_what_a_cleaner_takes_while_the_audit_runs_is_no_finding(everything: Everything) -> None:
     planted = everything.cleaners_at_work

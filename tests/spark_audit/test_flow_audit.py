@@ -1,20 +1,13 @@
 """A whole audit over logs in memory: a fault in each partition, all of them in one run."""
 
 import pytest
-from pyspark.sql import SparkSession
 
 from spark_audit.flow_audit import audit_flow
 from spark_audit.snapshot.seals import CannotTell
 from tests.spark_audit.audits import BehindPromotion, Everything, planner_of
-from tests.spark_audit.logs import Pair, scan_of, snapshot_of
+from tests.spark_audit.logs import MemoryReader, Pair, snapshot_of
 from tests.spark_audit.planted.faults import BULK, COPIES, OTHERS
 from tests.spark_audit.planted.promotion import NAMES
-
-pytestmark = [
-    pytest.mark.integration,
-    # Raised by Spark where it meets Arrow; nothing of ours goes through pandas.
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
 
 
 def test_each_fault_is_found_exactly_and_nothing_else(everything: Everything) -> None:
@@ -60,13 +53,10 @@ def test_after_a_promotion_the_unmirrored_end_is_lost_unless_written_again(
     assert audited.numbers("written_again", *NAMES) == (0, 2, 1, 0, 0)
 
 
-def test_a_log_that_cannot_be_read_is_not_judged(spark: SparkSession) -> None:
+def test_a_log_that_cannot_be_read_is_not_judged() -> None:
     pair = Pair()
     pair.mirror("a", "b")
     pair.source.stop += 1
     snapshot = snapshot_of({("t", 0): pair})
-    with (
-        pytest.raises(CannotTell, match="the log in memory ends"),
-        audit_flow(spark, snapshot, planner_of(snapshot), scan_of({("t", 0): pair})),
-    ):
-        pass
+    with pytest.raises(CannotTell, match="the log in memory ends"):
+        audit_flow(MemoryReader({("t", 0): pair}), snapshot, planner_of(snapshot))

@@ -5,7 +5,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -43,6 +43,8 @@ IN_THIS_PROCESS = pytest.mark.filterwarnings(f"ignore:{PANDAS_COMPLAINT}:FutureW
 """Raised by Spark where it meets Arrow; nothing of ours goes through pandas."""
 BULK = 3_000
 PARTITIONS = 2
+PATIENT = {"in_flight_limit_ms": 10 * 365 * 24 * 3_600_000}
+"""The records' times are fixed, and long past."""
 TIMEOUT_S = 600
 """An audit takes about ten seconds; this is for machines that do much else."""
 
@@ -62,6 +64,7 @@ class Stage:
         zookeeper: str | None = None,
         path: str = "/witness",
         is_both_ways: bool = False,
+        audit: Mapping[str, int] = PATIENT,
     ) -> str:
         """Write the configuration, with some addresses replaced, and return its path."""
         file = self.folder / "dc.yaml"
@@ -75,6 +78,7 @@ class Stage:
                 witness=zookeeper or self.target.zookeeper,
                 path=path,
                 failover={"initial_active": "dc1"},
+                audit=audit,
             )
         )
         return str(file)
@@ -269,17 +273,17 @@ def test_behind_a_promotion_what_was_not_mirrored_is_listed(
 def test_with_a_way_back_both_directions_are_audited_once_a_promotion_has_let_that_run(
     sites: Stage, tmp_path: Path, audit_here: Callable[..., Verdict]
 ) -> None:
-    """No map names a mirror here: each site's records are its own, and wait for one."""
+    """No map names a mirror here: each site's records are its own, and have waited for long."""
     _write_witness(
         sites, "/turned/active", json.dumps({"site": "dc2", "epoch": 1, "moving_to": None})
     )
     for cluster in (sites.source, sites.target):
         _produce(cluster, "turned", range(BULK))
-    file = sites.file(path="/turned", is_both_ways=True)
-    assert audit_here(file, "turned", tmp_path).answer is Answer.CLEAN
+    file = sites.file(path="/turned", is_both_ways=True, audit={})
+    assert audit_here(file, "turned", tmp_path).answer is Answer.FINDINGS
     verdict = _verdict(tmp_path)
     assert [flow["flow"] for flow in verdict["flows"]] == ["dc1->dc2", "dc2->dc1"]
-    assert _found(verdict) == {"in_flight": 2 * BULK}
+    assert _found(verdict) == {"overdue": 2 * BULK}
     _produce(sites.target, map_topic_name("dc1"), [0])
     _damage_last_batch(sites.target, map_topic_name("dc1"), 0)
     done = sites.audit("run", file, "--topic", "turned", "--output", str(tmp_path))
@@ -370,7 +374,13 @@ def _task(sites: Stage, **changes: Any) -> ScanTask:
 
 async def test_a_log_that_ends_early_is_told(sites: Stage) -> None:
     """Between snapshot and scan it was cut: another leader, an unclean election."""
-    task = _task(sites, start=10_000_000, stop=10_000_001, topic_id=await _topic_id(sites))
+    task = _task(
+        sites,
+        start=10_000_000,
+        stop=10_000_001,
+        log_stop=10_000_001,
+        topic_id=await _topic_id(sites),
+    )
     ((failure,),) = await trio.to_thread.run_sync(scan, [task])
     assert failure.kind == RowKind.FAILURE.value
     assert failure.detail == (

@@ -1,12 +1,24 @@
 """What became of records: every kind planted alone, and hypothesis's mixtures."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_audit.compare.outcomes import Bracket, Entry, Kind, Outcome, WindowRecords, outcomes
+from spark_audit.compare.outcomes import (
+    Bracket,
+    Kind,
+    Outcome,
+    Records,
+    WindowRecords,
+    gaps_of,
+    outcomes,
+)
+from spark_audit.scan.entries import Entry
 
 EVERYTHING = Bracket(-1, 1 << 40, -1, 1 << 40)
 
@@ -21,16 +33,56 @@ def _entries(content: str, first_offset: int = 0) -> list[Entry]:
     ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Both sides of a window."""
+
+    source: list[Entry]
+    target: list[Entry]
+    bracket: Bracket = EVERYTHING
+    is_last: bool = True
+    is_cut: bool = False
+    source_begin: int = 0
+
+
 def _window(
     source: str, target: str, *, is_last: bool = True, is_cut: bool = False, source_begin: int = 0
-) -> WindowRecords:
-    return WindowRecords(
-        bracket=EVERYTHING,
+) -> Window:
+    return Window(
         is_last=is_last,
         is_cut=is_cut,
         source_begin=source_begin,
         source=_entries(source),
         target=_entries(target, first_offset=100),
+    )
+
+
+def _told(
+    windows: Sequence[Window], originals: Mapping[bytes, Entry] = MappingProxyType({})
+) -> list[Outcome]:
+    return outcomes(
+        [
+            gaps_of(
+                WindowRecords(
+                    bracket=window.bracket,
+                    is_last=window.is_last,
+                    is_cut=window.is_cut,
+                    source_begin=window.source_begin,
+                    source=_records(window.source),
+                    target=_records(window.target),
+                )
+            )
+            for window in windows
+        ],
+        {entry.offset: entry for window in windows for entry in window.source},
+        {entry.offset: entry for window in windows for entry in window.target},
+        originals,
+    )
+
+
+def _records(entries: Sequence[Entry]) -> Records:
+    return Records(
+        offsets=[entry.offset for entry in entries], digests=[entry.digest for entry in entries]
     )
 
 
@@ -46,7 +98,7 @@ def _short(found: list[Outcome]) -> set[tuple[Kind, int | None, int | None]]:
 
 
 def _outcomes(source: str, target: str) -> set[tuple[Kind, int | None, int | None]]:
-    return _short(outcomes([_window(source, target)], {}))
+    return _short(_told([_window(source, target)]))
 
 
 def test_equal_logs_have_no_outcomes() -> None:
@@ -85,6 +137,24 @@ def test_an_alteration_beside_a_loss_is_told_by_its_time_and_key() -> None:
     assert _outcomes("abcd", "aCd") == {(Kind.LOST, 1, None), (Kind.ALTERED, 2, 1)}
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "altered"),
+    [
+        ("aaaaaa", "aaxaaa", {(Kind.ALTERED, 2, 2)}),
+        ("aaaaaa", "xaaaaa", {(Kind.ALTERED, 0, 0)}),
+        ("aaaaaa", "aaaaax", {(Kind.ALTERED, 5, 5)}),
+        ("aaaaaa", "axayaa", {(Kind.ALTERED, 1, 1), (Kind.ALTERED, 3, 3)}),
+        ("baaaab", "baaxab", {(Kind.ALTERED, 3, 3)}),
+        ("aabaab", "axbaab", {(Kind.ALTERED, 1, 1)}),
+        ("ababab", "abXbab", {(Kind.ALTERED, 2, 2)}),
+    ],
+)
+def test_an_altered_record_among_identical_ones_is_told_at_its_place(
+    source: str, target: str, altered: set[tuple[Kind, int, int]]
+) -> None:
+    assert _outcomes(source, target) == altered
+
+
 def test_an_alteration_of_time_and_key_is_told_by_its_place() -> None:
     assert _outcomes("abcd", "axcd") == {(Kind.ALTERED, 1, 1)}
 
@@ -106,35 +176,35 @@ def test_of_identical_records_one_too_few_is_one_lost() -> None:
 
 def test_a_copy_whose_original_is_outside_the_windows_is_duplicated() -> None:
     original = Entry(4_000, b"z", 1, None, 7)
-    found = outcomes([_window("ab", "azb")], {b"z": original})
+    found = _told([_window("ab", "azb")], {b"z": original})
     assert _short(found) == {(Kind.DUPLICATED, 4_000, 1)}
 
 
 def test_a_record_that_moved_to_another_window_is_reordered() -> None:
     windows = [
-        WindowRecords(
+        Window(
             bracket=Bracket(-1, 10, -1, 110),
             is_last=False,
             source=_entries("ab"),
             target=_entries("b", 100),
         ),
-        WindowRecords(
+        Window(
             bracket=Bracket(19, 30, 119, 130),
             is_last=True,
             source=_entries("cd", 20),
             target=_entries("cad", 120),
         ),
     ]
-    assert _short(outcomes(windows, {})) == {(Kind.REORDERED, 0, 21)}
+    assert _short(_told(windows)) == {(Kind.REORDERED, 0, 21)}
 
 
 def test_the_bracket_names_the_neighbours_that_are_in_their_place() -> None:
-    (lost,) = outcomes([_window("abc", "ac")], {})
+    (lost,) = _told([_window("abc", "ac")])
     assert lost.bracket == Bracket(0, 2, 100, 101)
 
 
 def test_nothing_in_a_window_before_equal_ranges_is_in_flight() -> None:
-    assert _short(outcomes([_window("ab", "", is_last=False)], {})) == {
+    assert _short(_told([_window("ab", "", is_last=False)])) == {
         (Kind.LOST, 0, None),
         (Kind.LOST, 1, None),
     }
@@ -154,14 +224,14 @@ def test_of_a_run_across_a_log_start_that_is_gone_the_first_are_missing(
     source: str, target: str, is_last: bool
 ) -> None:
     """One log begins two records further on than the other."""
-    found = outcomes([_window(source, target, is_last=is_last, is_cut=True)], {})
+    found = _told([_window(source, target, is_last=is_last, is_cut=True)])
     assert len(found) == 2
     assert {one.bracket.source_after for one in found} == {-1}
     assert {one.bracket.target_after for one in found} == {-1}
 
 
 def test_a_copy_that_is_in_flight_is_so_where_a_log_start_is_gone_too() -> None:
-    found = outcomes([_window("abcxx", "cx", is_cut=True)], {})
+    found = _told([_window("abcxx", "cx", is_cut=True)])
     assert _short(found) == {(Kind.LOST, 0, None), (Kind.LOST, 1, None), (Kind.IN_FLIGHT, 4, None)}
 
 
@@ -179,7 +249,7 @@ def test_what_is_older_than_all_of_a_source_that_lost_its_beginning_is_not_alter
 ) -> None:
     """Times go by the alphabet, and the source's log began so many records before."""
     window = _window(source, target, is_cut=True, source_begin=source_begin)
-    found = _short(outcomes([window], {}))
+    found = _short(_told([window]))
     assert {one for one in found if one[0] is Kind.ALTERED} == altered
     assert {one[0] for one in found - altered} <= {Kind.PHANTOM, Kind.IN_FLIGHT}
 
@@ -188,7 +258,7 @@ def test_what_is_older_than_all_of_a_source_that_lost_its_beginning_is_not_alter
 def test_every_record_is_accounted_for_as_a_multiset(
     source: str, target: str, is_cut: bool
 ) -> None:
-    found = outcomes([_window(source, target, is_cut=is_cut)], {})
+    found = _told([_window(source, target, is_cut=is_cut)])
     kinds = Counter(one.kind for one in found)
     missing = kinds[Kind.LOST] + kinds[Kind.IN_FLIGHT]
     surplus = kinds[Kind.DUPLICATED] + kinds[Kind.PHANTOM]
@@ -201,7 +271,7 @@ def test_every_record_is_accounted_for_as_a_multiset(
 
 @given(st.permutations("abcdefgh"))
 def test_of_a_shuffled_log_only_reorderings_are_found(letters: list[str]) -> None:
-    found = outcomes([_window("abcdefgh", "".join(letters))], {})
+    found = _told([_window("abcdefgh", "".join(letters))])
     assert {one.kind for one in found} <= {Kind.REORDERED}
 
 
@@ -238,8 +308,7 @@ def test_planted_faults_are_found_exactly(faults: list[Kind]) -> None:
                 raise AssertionError(fault)
         add(source, f"after {number}")
         add(target, f"after {number}")
-    window = WindowRecords(bracket=EVERYTHING, is_last=True, source=source, target=target)
-    assert _short(outcomes([window], {})) == expected
+    assert _short(_told([Window(source=source, target=target)])) == expected
 
 
 @pytest.mark.parametrize(
@@ -255,7 +324,7 @@ def test_equal_records_across_the_beginning_of_a_cut_log_are_where_nothing_is_lo
     source: str, target: str, gone: int, differing: set[tuple[Kind, int]]
 ) -> None:
     """What the target alone has, retention took from the source's beginning."""
-    found = outcomes([_window(source, target, is_cut=True, source_begin=gone)], {})
+    found = _told([_window(source, target, is_cut=True, source_begin=gone)])
     of_source = {(one.kind, one.source.offset) for one in found if one.source is not None}
     assert of_source == differing
     of_target = [one for one in found if one.source is None]
@@ -280,7 +349,7 @@ def test_a_mirror_that_is_behind_logs_with_retention_has_lost_nothing(
         is_cut=source_begin + target_begin > 0,
         source_begin=source_begin,
     )
-    found = outcomes([window], {})
+    found = _told([window])
     explained = {Kind.IN_FLIGHT, Kind.PHANTOM if source_begin else Kind.LOST, Kind.LOST}
     assert {one.kind for one in found} <= explained
     taken = {Kind.PHANTOM: source_begin, Kind.LOST: target_begin}

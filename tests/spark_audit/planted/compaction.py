@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Sequence
 
+from spark_audit.scan.entries import KEY_BYTES
 from spark_audit.scan.scan_plan import ScanTask
-from spark_audit.scan.sinks import KEY_BYTES
 from spark_audit.snapshot.origins import Brought
 from spark_audit.snapshot.seals import Seal
 from tests.spark_audit.logs import Log, Pair
 from tests.spark_audit.planted.planting import Planted, PlantedFinding
+from wire.record_batch import Record, build_batch, iterate_records
 
 SIDES = ("source", "target")
 DC1_MIRROR, DC2_MIRROR = 11, 22
@@ -44,6 +45,36 @@ def different_neighbours(pair: Pair) -> set[PlantedFinding]:
 def other_content(pair: Pair) -> set[PlantedFinding]:
     (source,), (target,) = pair.source.append("x:is this"), pair.target.append("x:is that")
     return {("altered", source, target)}
+
+
+def an_altered_time(pair: Pair) -> set[PlantedFinding]:
+    (source,) = pair.source.append("x@1:is this")
+    return {("altered", source, _append(pair.target, b"x", 7, b"x@1:is this"))}
+
+
+def an_altered_time_among_gaps(pair: Pair) -> set[PlantedFinding]:
+    pair.source.append("s@1")
+    pair.target.skip(1)
+    found = an_altered_time(pair)
+    pair.source.skip(1)
+    pair.target.append("t@1")
+    pair.mirror("s@2", "t@2")
+    return found
+
+
+def an_altered_key(pair: Pair) -> set[PlantedFinding]:
+    (source,) = pair.source.append("x@1:is this")
+    (time_ms,) = (one.timestamp_ms for one in iterate_records(pair.source.batches[-1][1]))
+    pair.target.skip(1)
+    target = _append(pair.target, b"y", time_ms, b"x@1:is this")
+    return {("altered", source, target)}
+
+
+def _append(log: Log, key: bytes, timestamp_ms: int, value: bytes) -> int:
+    place = log.stop
+    batch = build_batch([Record(place, timestamp_ms, key, value)], base_offset=place)
+    log.append_bytes(batch, 1)
+    return place
 
 
 def a_lost_last_value(pair: Pair) -> set[PlantedFinding]:
@@ -130,6 +161,9 @@ SCENARIOS: dict[str, Callable[[Pair], set[PlantedFinding]]] = {
     for scenario in (
         different_neighbours,
         other_content,
+        an_altered_time,
+        an_altered_time_among_gaps,
+        an_altered_key,
         a_lost_last_value,
         a_loss_beside_what_a_cleaner_took,
         a_value_that_went_with_its_tombstone,
@@ -168,11 +202,10 @@ def plant_cleaners_at_work() -> Planted:
         )
         _clean(pair.target, 1)
 
-    def take(_: int, tasks: Sequence[ScanTask]) -> None:
-        if any(task.wants_ranges for task in tasks):
-            for (topic, _partition), pair in pairs.items():
-                pair.mirror("d@2")
-                _clean(getattr(pair, topic.rpartition(" ")[2]), 3)
+    def take(_: int, __: Sequence[ScanTask]) -> None:
+        for (topic, _partition), pair in pairs.items():
+            pair.mirror("d@2")
+            _clean(getattr(pair, topic.rpartition(" ")[2]), 3)
 
     return Planted(pairs, {topic: set() for topic, _ in pairs}, after_scan=take)
 

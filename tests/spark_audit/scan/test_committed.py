@@ -173,11 +173,13 @@ def test_an_old_message_set_is_refused() -> None:
         _read(0, 2, bytes(old))
 
 
-def test_of_a_part_other_batches_are_neither_records_nor_holes() -> None:
+def test_of_a_part_other_batches_are_holes_that_explain_nothing() -> None:
     log = (_batch(0, 1), _batch(2, 4, producer_id=7), _batch(6, 7), _batch(8, producer_id=8))
     brought = Brought(producer_ids=frozenset({7}), start=0, stop=1)
     gap = (HoleReason.GAP, 5, 6)
     there = Part(brought=brought, is_brought=True)
-    assert _read(0, 9, *log, part=there) == [0, 1, 2, (HoleReason.GAP, 3, 4), 4, gap]
+    others = [(HoleReason.ELSEWHERE, 6, 8), (HoleReason.ELSEWHERE, 8, 9)]
+    assert _read(0, 9, *log, part=there) == [0, 1, 2, (HoleReason.GAP, 3, 4), 4, gap, *others]
     own = Part(brought=brought, is_brought=False)
-    assert _read(0, 9, *log, part=own) == [gap, 6, 7, 8]
+    others = [(HoleReason.ELSEWHERE, 0, 2), (HoleReason.ELSEWHERE, 2, 5)]
+    assert _read(0, 9, *log, part=own) == [*others, gap, 6, 7, 8]

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import trio
 
-from spark_audit.scan.scan import scan
+from spark_audit.scan.scan import Looking, Reading, look, scan
 from spark_audit.scan.scan_plan import ScanTask
 from spark_audit.scan.scan_rows import RowKind, ScannedLog
+from spark_audit.scan.sinks import WindowSink
 from spark_audit.snapshot.side import Side
 from tests.doubles.fake_answers import fetch
 from tests.doubles.fake_cluster import FakeBroker, FakeCluster, run_fake_cluster
@@ -52,6 +53,7 @@ def _fill(fake: FakeCluster, records: int) -> ScanTask:
         start=0,
         stop=1,
         log_stop=1,
+        starts_log=True,
     )
 
 
@@ -60,16 +62,33 @@ async def test_a_log_of_a_cluster_without_topic_ids_is_read() -> None:
         task = _fill(fake, 1)
         _knows_no_ids(fake.brokers[0])
         [rows] = await trio.to_thread.run_sync(scan, [task])
-    assert [row.kind for row in rows] == [RowKind.RECORD.value]
+    assert [row.kind for row in rows] == [RowKind.RANGE.value]
 
 
 async def test_what_was_written_since_the_snapshot_is_read_if_it_is_asked_for() -> None:
     async with run_fake_cluster() as fake:
         task = _fill(fake, 3)
-        [known] = await trio.to_thread.run_sync(scan, [task])
-        [all_there_is] = await trio.to_thread.run_sync(scan, [replace(task, to_end=True)])
-    assert [row.start_offset for row in known] == [0]
-    assert [row.start_offset for row in all_there_is] == [0, 1, 2]
+        tasks = [task, replace(task, to_end=True)]
+        found = await trio.to_thread.run_sync(look, tasks, list(map(_offsets, tasks)))
+    assert found == [[0], [0, 1, 2]]
+
+
+def _offsets(task: ScanTask) -> Looking[list[int]]:
+    sink = WindowSink(100)
+    yield [Reading(task=task, sink=sink)]
+    return list(sink.offsets)
+
+
+async def test_one_log_that_cannot_be_read_keeps_no_other_from_being_looked_into(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("spark_audit.scan.scan.PATIENCE_S", 0.3)
+    async with run_fake_cluster() as fake:
+        task = _fill(fake, 2)
+        tasks = [replace(task, start=5, stop=6), task]
+        first, second = await trio.to_thread.run_sync(look, tasks, list(map(_offsets, tasks)))
+    assert "at offset 5" in str(first)
+    assert second == [0]
 
 
 async def test_an_answer_with_a_code_of_a_later_kafka_leaves_the_log_unread_by_its_number(
@@ -98,7 +117,7 @@ async def test_many_logs_are_read_over_one_connection_with_one_question_for_thei
         other = fake.create_topic("u", 0)
         other.topic_id = ZERO_UUID
         other.partitions[0] = fake.topics["t"].partitions[0]
-        second = replace(first, log=replace(first.log, topic="u"), start=1, stop=2)
+        second = replace(first, log=replace(first.log, topic="u"), start=1, stop=2, log_stop=2)
         broker = fake.brokers[0]
         found = await trio.to_thread.run_sync(scan, [first, second] * 20)
         asked = Counter(header.api_key for header, _ in broker.asked)

@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_audit.scan.scan_plan import (
+    GROUP_OFFSETS,
     GROUPS_A_CORE,
     MOST_TOGETHER,
     RANGE_SPLIT_OFFSETS,
-    RECORD_SPLIT_OFFSETS,
     Planner,
     dealt,
     read_together,
 )
-from spark_audit.scan.windows import LOG_START, LOG_STOP, Window
+from spark_audit.scan.windows import LOG_START, LOG_STOP
 from spark_audit.snapshot.bounds import LogBounds, PartitionBounds, Snapshot
 from spark_audit.snapshot.origins import Brought, Part
 from spark_audit.snapshot.seals import Seal
@@ -67,42 +67,34 @@ def test_a_task_names_its_own_cluster_and_topic_id() -> None:
     }
 
 
-def test_windows_are_read_within_the_bounds() -> None:
-    window = Window(LOG_START, 100, 40, LOG_STOP, 1, 1, is_last=True)
-    found = [
-        (task.log.side, task.log.window, task.start, task.stop)
-        for task in _planner().records([("t", 3, 2, window)])
+def test_a_stretch_is_read_within_the_bounds() -> None:
+    planner = _planner()
+    (bounds,) = planner.partitions
+    spans = [
+        (task.start, task.stop)
+        for side, start, stop in (
+            (Side.SOURCE, LOG_START, 100),
+            (Side.SOURCE, 2_499_000, LOG_STOP),
+            (Side.TARGET, 40, LOG_STOP),
+            (Side.TARGET, 1_000, 2_000),
+        )
+        for task in [planner.stretch(bounds, side, start, stop)]
     ]
-    assert found == [(Side.SOURCE, 2, 5, 100), (Side.TARGET, 2, 40, 900)]
+    assert spans == [(5, 100), (2_499_000, 2_500_000), (40, 900), (900, 900)]
+
+
+def test_a_planner_of_one_partition_plans_as_that_of_all() -> None:
+    planner = _planner()
+    assert planner.alone("t", 3).ranges() == planner.ranges()
 
 
 def test_only_what_lies_behind_a_seal_is_native() -> None:
-    assert _planner().native({"t"}) == []
+    wanted = frozenset({b"digest"})
+    assert _planner().native({"t"}, wanted) == []
     sealed = _planner(Seal(mirrored_source_end=9, target_end=600))
-    assert [(task.start, task.stop) for task in sealed.native({"t"})] == [(600, 900)]
-    assert sealed.native({"other"}) == []
-
-
-def test_a_whole_source_is_read_in_pieces_that_a_worker_can_hold() -> None:
-    tasks = _planner().sources([("t", 3)])
-    assert sum(task.stop - task.start for task in tasks) == 2_500_000 - 5
-    assert max(task.stop - task.start for task in tasks) == RECORD_SPLIT_OFFSETS
-
-
-def test_what_is_newest_is_read_on_both_sides_to_the_end_that_each_log_has_then() -> None:
-    for seal in (None, Seal(mirrored_source_end=9, target_end=600)):
-        tasks = _planner(seal).newest([("t", 3, 2_200_000, 700 if seal is None else 500)])
-        source = [task for task in tasks if task.log.side is Side.SOURCE]
-        target = [task for task in tasks if task.log.side is not Side.SOURCE]
-        assert [(task.start, task.stop, task.to_end) for task in source] == [
-            (2_200_000, 2_400_000, False),
-            (2_400_000, 2_500_000, True),
-        ]
-        middle = 900 if seal is None else 600
-        assert [(task.start, task.stop, task.to_end) for task in target] == [
-            (700 if seal is None else 500, middle, False),
-            (middle, 900, True),
-        ]
+    (task,) = sealed.native({"t"}, wanted)
+    assert (task.start, task.stop, task.digests) == (600, 900, wanted)
+    assert sealed.native({"other"}, wanted) == []
 
 
 def test_of_logs_that_both_sites_wrote_to_each_task_reads_a_part() -> None:
@@ -111,20 +103,28 @@ def test_of_logs_that_both_sites_wrote_to_each_task_reads_a_part() -> None:
     assert {task.part for task in _planner().ranges()} == {None}
     for seal, stop in ((None, 900), (Seal(mirrored_source_end=9, target_end=600), 600)):
         planner = _planner(seal, both=True)
+        (bounds,) = planner.partitions
         ranges = {(one.log.side, one.part, one.log_stop) for one in planner.ranges()}
         assert ranges == {(Side.SOURCE, own, 2_500_000), (Side.TARGET, mirrored, stop)}
-        assert {task.part for task in planner.sources([("t", 3)])} == {own}
-        written_again = [(one.part, one.start, one.stop) for one in planner.native({"t"})]
+        written_again = [
+            (one.part, one.start, one.stop) for one in planner.native({"t"}, frozenset())
+        ]
         assert written_again == ([] if seal is None else [(native, 600, 900)])
-        newest = {
-            (one.log.side, one.part, one.start, one.stop, one.to_end)
-            for one in planner.newest([("t", 3, 2_450_000, 500)])
+        read = {
+            (one.part, one.start, one.stop)
+            for side, start in (
+                (Side.SOURCE, 2_450_000),
+                (Side.RETURNED, 2_450_000),
+                (Side.TARGET, 500),
+                (Side.NATIVE, 500),
+            )
+            for one in [planner.stretch(bounds, side, start, LOG_STOP)]
         }
-        assert newest == {
-            (Side.SOURCE, own, 2_450_000, 2_500_000, True),
-            (Side.RETURNED, arrived, 2_450_000, 2_500_000, True),
-            (Side.TARGET, mirrored, 500, stop, False),
-            (Side.NATIVE, native, 500, 900, True),
+        assert read == {
+            (own, 2_450_000, 2_500_000),
+            (arrived, 2_450_000, 2_500_000),
+            (mirrored, 500, stop),
+            (native, 500, 900),
         }
 
 
@@ -137,7 +137,7 @@ def test_small_tasks_share_what_a_group_costs_and_large_ones_are_spread(
     groups = dealt(tasks, cores)
     assert sorted(task.start for group in groups for task in group) == list(range(len(sizes)))
     assert all(groups)
-    assert len(groups) <= GROUPS_A_CORE * cores + sum(sizes) // RECORD_SPLIT_OFFSETS
+    assert len(groups) <= GROUPS_A_CORE * cores + sum(sizes) // GROUP_OFFSETS
     assert len(groups) >= min(len(tasks), GROUPS_A_CORE * cores)
     loads = [sum(task.stop - task.start for task in group) for group in groups]
     assert max(loads, default=0) - min(loads, default=0) <= max(sizes, default=0)
@@ -153,4 +153,4 @@ def test_what_is_read_together_fits_into_a_worker(sizes: list[int], empty: int) 
     for run in runs:
         assert 1 <= len(run) <= MOST_TOGETHER
         load = sum(task.stop - task.start for task in run)
-        assert load <= RECORD_SPLIT_OFFSETS or len(run) == 1
+        assert load <= GROUP_OFFSETS or len(run) == 1

@@ -44,7 +44,7 @@ def after(*nights: Snapshot, behind: bool = True) -> Memory:
     """Return what is known behind these audits; `behind`: the target lacked something in each."""
     memory: Memory = {}
     for now in nights:
-        places = {FLOW: {PLACE} if behind else set()}
+        places = {FLOW: {PLACE: 95} if behind else {}}
         memory = remembered(memory, [compared_with(memory, now)], places, is_part=False)
     return memory
 
@@ -79,7 +79,7 @@ def test_it_is_told_each_night_until_the_target_has_all_again() -> None:
     begun_anew = remembered(
         after(*cut),
         [compared_with(after(*cut), snapshot(log(120), 50, night=2))],
-        {FLOW: set()},
+        {FLOW: {}},
         is_part=False,
     )
     assert seen(begun_anew, snapshot(log(130), 50, night=3)) is None
@@ -102,15 +102,30 @@ def test_what_was_seen_of_something_else_says_nothing(now: Snapshot) -> None:
 def test_an_audit_of_some_topics_leaves_the_others_as_they_were() -> None:
     memory = after(snapshot(log(100), 90))
     other = replace(snapshot(log(7), 7), partitions=())
-    assert remembered(memory, [other], {FLOW: set()}, is_part=True) == memory
-    assert remembered(memory, [other], {FLOW: set()}, is_part=False) == {FLOW: {}}
+    assert remembered(memory, [other], {FLOW: {}}, is_part=True) == memory
+    assert remembered(memory, [other], {FLOW: {}}, is_part=False) == {FLOW: {}}
 
 
 def test_an_audit_of_some_topics_leaves_flows_without_them_as_they_were() -> None:
     memory = after(snapshot(log(100), 90))
     other = replace(snapshot(log(7), 7), flow="dc1->dc3", partitions=())
-    looked = {other.flow: set[TopicPartition]()}
+    looked = {other.flow: dict[TopicPartition, int]()}
     assert remembered(memory, [other], looked, is_part=True) == {**memory, other.flow: {}}
+
+
+def test_what_waits_was_first_seen_by_the_audit_that_first_saw_it() -> None:
+    """Whatever was written since, and however often somebody audits."""
+    nights = [snapshot(log(100 + night), 90, night=night) for night in range(3)]
+    (now,) = compared_with(after(*nights), nights[-1]).partitions
+    assert now.source_seen == SeenEnd(stop=100, at_ms=0)
+    (now,) = compared_with(after(*nights, behind=False), nights[-1]).partitions
+    assert now.source_seen == SeenEnd(stop=102, at_ms=2 * NIGHT_MS)
+
+
+def test_a_file_of_before_the_source_was_remembered_is_read() -> None:
+    old = {"version": 1, "flows": {FLOW: [["t", 0, str(UUID(int=1)), 9, 8, 7, None]]}}
+    (seen_then,) = decode(json.dumps(old))[FLOW].values()
+    assert (seen_then.source_stop, seen_then.target.stop, seen_then.source) == (9, 8, None)
 
 
 OFFSETS = st.integers(0, 2**63 - 1)
@@ -121,6 +136,7 @@ EARLIER = st.builds(
     source_stop=OFFSETS,
     target=st.builds(SeenEnd, stop=OFFSETS, at_ms=TIMES),
     promotion=st.none() | st.integers(1, 9),
+    source=st.none() | st.builds(SeenEnd, stop=OFFSETS, at_ms=TIMES),
 )
 PLACES = st.tuples(st.text(max_size=5), st.integers(0, 9))
 
@@ -133,7 +149,7 @@ def test_what_is_kept_comes_back(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"version": 2}', '{"version": 1, "flows": {"f": [["t", 0]]}}', "null"]
+    "text", ["", "[]", "{}", '{"version": 3}', '{"version": 1, "flows": {"f": [["t", 0]]}}', "null"]
 )
 def test_what_no_audit_has_written_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):

@@ -1,0 +1,71 @@
+"""Bound what may be in flight: by age, and by what the target's log says of its beginning. Pure."""
+
+from collections.abc import Iterable, Iterator
+
+from spark_audit.compare.judgements import Judgement
+from spark_audit.compare.outcomes import Kind
+from spark_audit.snapshot.bounds import PartitionBounds
+
+
+def bounded(
+    judged: Iterable[Judgement],
+    bounds: PartitionBounds,
+    *,
+    target_records: int,
+    taken_ms: int,
+    limit_ms: int,
+) -> Iterator[Judgement]:
+    """Yield the judgements, of those in flight only as many as such as may still be.
+
+    Where the target holds nothing and its log begins behind records that the source still has,
+    those were mirrored and its retention took them: they are not compared. What has been in flight
+    for longer than `limit_ms` is overdue, a finding.
+    """
+    for one in judged:
+        if one.kind is not Kind.IN_FLIGHT:
+            yield one
+            continue
+        gone = 0 if target_records else _gone(one.records, bounds)
+        if gone:
+            yield one._replace(
+                kind=Kind.NOT_COMPARED,
+                records=gone,
+                reason=f"the target's log begins at offset {bounds.target.start} and holds nothing "
+                "of this partition: its retention took what was mirrored",
+            )
+        if gone < one.records:
+            rest = one._replace(records=one.records - gone)
+            yield _by_age(rest, bounds, taken_ms=taken_ms, limit_ms=limit_ms)
+
+
+def _gone(records: int, bounds: PartitionBounds) -> int:
+    """Return how many of the source's first records the target has had, for certain."""
+    if bounds.is_both_ways or not bounds.target.start:
+        return 0
+    return min(records, max(0, bounds.mirrored_stop - bounds.source.start))
+
+
+def _by_age(one: Judgement, bounds: PartitionBounds, *, taken_ms: int, limit_ms: int) -> Judgement:
+    since_ms, evidence = waiting_since(one, bounds)
+    if since_ms is None or taken_ms - since_ms <= limit_ms:
+        return one
+    hours = (taken_ms - since_ms) / 3_600_000
+    return one._replace(
+        kind=Kind.OVERDUE,
+        reason=f"not mirrored for {hours:,.1f} h, {evidence}: longer than "
+        "audit.in_flight_limit_ms; see `mirror status`",
+    )
+
+
+def waiting_since(one: Judgement, bounds: PartitionBounds) -> tuple[int | None, str]:
+    """Return since when, at least, records have been in flight, and how that is known.
+
+    An earlier audit that saw the source's log end behind them knows; else the oldest one's time
+    says it, which applications may set as they like.
+    """
+    earlier = bounds.source_seen
+    if earlier is not None and one.source_offset is not None and one.source_offset < earlier.stop:
+        return earlier.at_ms, "as an earlier audit saw them"
+    if one.timestamp_ms is None or one.timestamp_ms < 0:
+        return None, ""
+    return one.timestamp_ms, "by the oldest one's time"

@@ -1,0 +1,152 @@
+"""How windows are looked into: whole, or, where very much may wait or be gone, at one edge. Pure.
+
+A mirror that is far behind leaves a source's end, and retention that is far ahead a log's
+beginning, that the other log has nothing of. What lies there is counted by its ranges and not read,
+if what both logs do have beside it is equal.
+
+    source  |=====|---=====|=====|=====|     the target's end cuts a range in two
+    target  |=====|---|
+    near          '--------'  rest is in flight
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from spark_audit.compare.explain import NOT_YET, TAKEN_ON_SOURCE, TAKEN_ON_TARGET
+from spark_audit.scan.digests import DigestRange
+from spark_audit.scan.windows import LOG_START, Window
+from spark_audit.snapshot.side import Side
+
+LONG_RECORDS: Final = 100_000
+"""Windows of more records are looked into at one edge first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """Records in a row on one side that are not read."""
+
+    side: Side
+    is_end: bool
+    """They lie at the end, and are in flight; else at the beginning, and retention took them."""
+    first_offset: int
+    records: int
+    oldest_ms: int | None
+
+    @property
+    def reason(self) -> str:
+        """Return why the other side does not have them."""
+        if self.is_end:
+            return NOT_YET
+        return TAKEN_ON_TARGET if self.side is Side.SOURCE else TAKEN_ON_SOURCE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Near:
+    """The offsets to read of each side, and what is then left."""
+
+    source: tuple[int, int]
+    target: tuple[int, int]
+    rest: Rest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """A window, and the edge that may be enough."""
+
+    window: Window
+    near: Near | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimedRange:
+    """A range, and the time of its first record."""
+
+    range: DigestRange
+    first_ms: int | None
+
+
+def within(ranges: Sequence[TimedRange], start: int, stop: int) -> Sequence[TimedRange]:
+    """Return the ranges, of many in order, that begin between two offsets."""
+    first = bisect_left(ranges, start, key=_start)
+    return ranges[first : bisect_left(ranges, stop, lo=first, key=_start)]
+
+
+def _start(one: TimedRange) -> int:
+    return one.range.start_offset
+
+
+def look_into(
+    window: Window,
+    source: Sequence[TimedRange],
+    target: Sequence[TimedRange],
+    *,
+    may_wait: bool,
+    longest: int = LONG_RECORDS,
+) -> Look:
+    """Return how to look into a window; `source` and `target` are its ranges in order."""
+    surplus = window.source_records - window.target_records
+    if may_wait and window.target_records and surplus > longest:
+        return Look(window=window, near=_beginning(window, source, window.target_records))
+    begins_logs = window.source_start == window.target_start == LOG_START
+    if begins_logs and not window.is_last and abs(surplus) > longest:
+        return Look(window=window, near=_ending(window, source, target))
+    return Look(window=window)
+
+
+def _beginning(window: Window, source: Sequence[TimedRange], records: int) -> Near | None:
+    """Return the window without the ranges that lie behind as many records as the target has."""
+    so_far = number = 0
+    while so_far < records:
+        so_far += source[number].range.records
+        number += 1
+    rest = _rest(Side.SOURCE, source[number:], is_end=True)
+    if rest is None:
+        return None
+    return Near(
+        source=(window.source_start, rest.first_offset),
+        target=(window.target_start, window.target_stop),
+        rest=rest,
+    )
+
+
+def _ending(
+    window: Window, source: Sequence[TimedRange], target: Sequence[TimedRange]
+) -> Near | None:
+    """Return the window without ranges that lie before as many records as the shorter log has."""
+    is_source_longer = window.source_records > window.target_records
+    side, ranges, records = (
+        (Side.SOURCE, source, window.target_records)
+        if is_source_longer
+        else (Side.TARGET, target, window.source_records)
+    )
+    number, so_far = len(ranges), 0
+    while number and so_far < records:
+        number -= 1
+        so_far += ranges[number].range.records
+    rest = _rest(side, ranges[:number], is_end=False)
+    if rest is None:
+        return None
+    stop = window.source_stop if is_source_longer else window.target_stop
+    start = ranges[number].range.start_offset if number < len(ranges) else stop
+    of_source, of_target = (
+        (window.source_start, window.source_stop),
+        (window.target_start, window.target_stop),
+    )
+    if is_source_longer:
+        return Near(source=(start, window.source_stop), target=of_target, rest=rest)
+    return Near(source=of_source, target=(start, window.target_stop), rest=rest)
+
+
+def _rest(side: Side, ranges: Sequence[TimedRange], *, is_end: bool) -> Rest | None:
+    if not ranges:
+        return None
+    times = [one.first_ms for one in ranges if one.first_ms is not None]
+    return Rest(
+        side=side,
+        is_end=is_end,
+        first_offset=ranges[0].range.start_offset,
+        records=sum(one.range.records for one in ranges),
+        oldest_ms=min(times, default=None),
+    )

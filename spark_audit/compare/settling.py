@@ -1,0 +1,425 @@
+"""Settle one partition's windows: read them, name what differs, explain it. Pure.
+
+Each step asks for stretches of the logs and goes on when their sinks are full, so that a worker
+holds no more than one window's digests, and the records that differ:
+
+    windows ─► gaps ─► their records, copies far away ─► outcomes ─► cases
+            ─► where keys lie later ─► superseded ─► judgements
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from spark_audit.compare.cases import Case, cases_of
+from spark_audit.compare.explain import (
+    NOT_YET,
+    TAKEN_ON_SOURCE,
+    TAKEN_ON_TARGET,
+    explained_by,
+    holes_in_order,
+    judged,
+)
+from spark_audit.compare.judgements import Judgement, condensed
+from spark_audit.compare.looks import Look, Rest
+from spark_audit.compare.outcomes import (
+    Bracket,
+    Kind,
+    Outcome,
+    Records,
+    WindowGaps,
+    WindowRecords,
+    gaps_of,
+    outcomes,
+)
+from spark_audit.compare.superseded import (
+    MirroredEnds,
+    Places,
+    is_superseded,
+    mirrored_ends,
+    questioned,
+    told_from,
+)
+from spark_audit.scan.committed import HoleReason
+from spark_audit.scan.entries import Entry
+from spark_audit.scan.scan import Looking, Reading
+from spark_audit.scan.scan_plan import Planner
+from spark_audit.scan.scan_rows import RowKind, ScanRow
+from spark_audit.scan.sinks import FirstSink, KeyPlaces, KeySink, PickSink, WindowSink
+from spark_audit.scan.windows import LOG_START, LOG_STOP, Window
+from spark_audit.snapshot.bounds import PartitionBounds
+from spark_audit.snapshot.side import Side
+
+MOST_WINDOW_RECORDS: Final = 1_000_000
+"""Of a window more are not looked at one by one: 100 bytes each, on each side."""
+MOST_UNMATCHED: Final = 100_000
+"""More unmatched records of a partition are not looked at one by one: 700 bytes each."""
+SIDES: Final = (Side.SOURCE, Side.TARGET)
+_MANY_MISSING: Final = (Kind.LOST, "missing on the target, among very many")
+_MANY_SURPLUS: Final = (Kind.PHANTOM, "not on the source in its place, among very many")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differences:
+    """What a worker needs to settle one partition."""
+
+    topic: str
+    partition: int
+    planner: Planner
+    """Of this partition alone."""
+    promotion: int | None
+    starts: tuple[int, int]
+    """Where the source and the target had begun by the time their ranges were read."""
+    looks: tuple[Look, ...]
+
+
+@dataclass(slots=True)
+class _Settling:
+    """What is known of the partition so far."""
+
+    planner: Planner
+    bounds: PartitionBounds
+    holes: dict[Side, list[ScanRow]]
+    windows: list[WindowGaps]
+    judgements: list[Judgement]
+
+    def window_reading(self, side: Side, span: tuple[int, int]) -> Reading:
+        """Return what reads a side of a window."""
+        task = self.planner.stretch(self.planner.partitions[0], side, *span)
+        return Reading(task=task, sink=WindowSink(MOST_WINDOW_RECORDS))
+
+    def note_holes(self, side: Side, rows: Sequence[ScanRow]) -> None:
+        """Take the holes of a window; where retention went on, the log begins later."""
+        self.holes[side] += rows
+        for row in rows:
+            if row.reason == HoleReason.RETENTION.name:
+                self.bounds = begun_at(self.bounds, side, row.stop_offset)
+
+
+def begun_at(bounds: PartitionBounds, side: Side, start: int) -> PartitionBounds:
+    """Return the bounds with a later start of one log."""
+    log = bounds.source if side is Side.SOURCE else bounds.target
+    moved = replace(log, start=min(max(log.start, start), log.stop))
+    if side is Side.SOURCE:
+        return replace(bounds, source=moved)
+    return replace(bounds, target=moved)
+
+
+def settle(differences: Differences) -> Looking[list[Judgement]]:
+    """Return the judgements of one partition, condensed."""
+    planner = differences.planner
+    bounds = planner.partitions[0]
+    for side, start in zip(SIDES, differences.starts, strict=True):
+        bounds = begun_at(bounds, side, start)
+    settling = _Settling(planner, bounds, {side: [] for side in SIDES}, [], [])
+    for look in differences.looks:
+        yield from _read_window(settling, look)
+    if _is_too_much(settling):
+        return condensed([*settling.judgements, *_in_bulk(settling, differences.promotion)])
+    found = yield from _outcomes(settling)
+    seal = settling.bounds.seal
+    mirrored_end = None if seal is None else seal.mirrored_source_end
+    cases = cases_of(found, differences.promotion, mirrored_end)
+    superseded = yield from _superseded(settling, cases)
+    for side in SIDES:
+        settling.holes[side] += holes_before(settling.bounds, side)
+    holes = {
+        side: holes_in_order(settling.holes[side], is_compacted=_log(settling, side))
+        for side in SIDES
+    }
+    told = explained_by(cases, superseded, holes)
+    return condensed([*settling.judgements, *judged(cases, told)])
+
+
+def _log(settling: _Settling, side: Side) -> bool:
+    log = settling.bounds.source if side is Side.SOURCE else settling.bounds.target
+    return log.is_compacted
+
+
+def holes_before(bounds: PartitionBounds, side: Side) -> list[ScanRow]:
+    """Return the offsets before a log's start, which retention or DeleteRecords took."""
+    start = bounds.source.start if side is Side.SOURCE else bounds.target.start
+    if start == 0:
+        return []
+    return [ScanRow(RowKind.HOLE.value, 0, start, start, reason=HoleReason.RETENTION.name)]
+
+
+# --- windows -----------------------------------------------------------------------------------
+
+
+def _read_window(settling: _Settling, look: Look) -> Looking[None]:
+    """Read a window, or as much of it as tells, and keep what it leaves unmatched."""
+    if look.near is not None:
+        near = yield from _records(settling, look.window, look.near.source, look.near.target)
+        if near is not None and _tells(settling, look.near.rest, near):
+            settling.windows.append(gaps_of(near))
+            settling.judgements.append(_judgement_of_rest(look.near.rest))
+            return
+    window = look.window
+    whole = yield from _records(
+        settling,
+        window,
+        (window.source_start, window.source_stop),
+        (window.target_start, window.target_stop),
+    )
+    if whole is None:
+        settling.judgements += _too_long(settling, window)
+    else:
+        settling.windows.append(gaps_of(whole))
+
+
+def _records(
+    settling: _Settling, window: Window, source: tuple[int, int], target: tuple[int, int]
+) -> Looking["WindowRecords | None"]:
+    """Read both sides of a window; the answer is None if there are too many records."""
+    readings = [
+        settling.window_reading(side, span)
+        for side, span in zip(SIDES, (source, target), strict=True)
+    ]
+    yield readings
+    sinks: list[WindowSink] = []
+    for reading, side in zip(readings, SIDES, strict=True):
+        assert isinstance(reading.sink, WindowSink), "a window is read into such a sink"
+        sinks.append(reading.sink)
+        settling.note_holes(side, reading.sink.holes())
+    if any(sink.is_over for sink in sinks):
+        return None
+    bounds = settling.bounds
+    begins_logs = window.source_start == window.target_start == LOG_START
+    of_source, of_target = sinks
+    return WindowRecords(
+        bracket=Bracket(
+            window.source_start - 1,
+            window.source_stop,
+            window.target_start - 1,
+            window.target_stop,
+        ),
+        is_last=window.is_last,
+        is_cut=begins_logs and (bounds.source.start > 0 or bounds.target.start > 0),
+        source_begin=bounds.source.start if begins_logs else 0,
+        source=Records(offsets=of_source.offsets, digests=of_source.digests),
+        target=Records(offsets=of_target.offsets, digests=of_target.digests),
+    )
+
+
+def _tells(settling: _Settling, rest: Rest, near: WindowRecords) -> bool:
+    """Return whether what was read of a window shows that the rest differs by that alone."""
+    gaps = gaps_of(near)
+    if rest.is_end:
+        return all(gap.is_last and not gap.target for gap in gaps.gaps)
+    if gaps.gaps and not gaps.is_settled:
+        return False
+    begins = [gap for gap in gaps.gaps if not gap.is_last]
+    if rest.side is Side.TARGET:
+        head = sum(len(gap.target) for gap in begins)
+        is_one_sided = not any(gap.source for gap in begins)
+        return is_one_sided and rest.records + head <= settling.bounds.source.start
+    head = sum(len(gap.source) for gap in begins)
+    is_one_sided = not any(gap.target for gap in begins)
+    return is_one_sided and rest.records + head <= settling.bounds.target.start
+
+
+def _judgement_of_rest(rest: Rest) -> Judgement:
+    kind = Kind.IN_FLIGHT if rest.is_end else Kind.EXPLAINED
+    is_source = rest.side is Side.SOURCE
+    return Judgement(
+        kind,
+        rest.first_offset if is_source else None,
+        None if is_source else rest.first_offset,
+        rest.records,
+        rest.oldest_ms,
+        None,
+        rest.reason,
+    )
+
+
+def _too_long(settling: _Settling, window: Window) -> Iterator[Judgement]:
+    """Yield the judgement of a window of which too much differs to look at each record."""
+    numbers = f"{window.source_records:,} source and {window.target_records:,} target records"
+    reason = f"no stretch in common among {numbers}, more than are compared one by one"
+    source = max(window.source_start, settling.bounds.source.start)
+    target = max(window.target_start, settling.bounds.target.start)
+    if any(_log(settling, side) for side in SIDES):
+        kind = Kind.NOT_COMPARED
+        yield Judgement(kind, source, None, window.source_records, None, None, reason)
+        yield Judgement(kind, None, target, window.target_records, None, None, reason)
+    else:
+        records = max(window.source_records, window.target_records)
+        yield Judgement(Kind.ALTERED, source, target, records, None, None, reason)
+
+
+# --- unmatched records ---------------------------------------------------------------------------
+
+
+def _is_too_much(settling: _Settling) -> bool:
+    return (
+        sum(len(gap.source) + len(gap.target) for window in settling.windows for gap in window.gaps)
+        > MOST_UNMATCHED
+    )
+
+
+def _in_bulk(settling: _Settling, promotion: int | None) -> Iterator[Judgement]:
+    """Yield judgements of gaps where too many records differ to look at each.
+
+    Retention explains the oldest ones, as always; no cleaner is asked.
+    """
+    bounds = settling.bounds
+    is_compacted = any(_log(settling, side) for side in SIDES)
+    for window in settling.windows:
+        for gap in window.gaps:
+            waits = gap.is_last and promotion is None and not gap.target
+            missing = (Kind.IN_FLIGHT, NOT_YET) if waits else _MANY_MISSING
+            surplus = _MANY_SURPLUS
+            if is_compacted:
+                missing = missing if waits else (Kind.NOT_COMPARED, _MANY_MISSING[1])
+                surplus = (Kind.NOT_COMPARED, _MANY_SURPLUS[1])
+            gone = 0 if waits else _gone(bounds.target.start, gap.bracket[2:])
+            yield from _bulk(gap.source, gone, TAKEN_ON_TARGET, missing, is_source=True)
+            gone = _gone(bounds.source.start, gap.bracket[:2])
+            yield from _bulk(gap.target, gone, TAKEN_ON_SOURCE, surplus, is_source=False)
+
+
+def _gone(log_start: int, between: tuple[int, ...]) -> int:
+    """Return how many offsets of a bracket lie before a log's start."""
+    after, before = between
+    return max(0, min(log_start, before) - after - 1)
+
+
+def _bulk(
+    offsets: Sequence[int], gone: int, taken: str, rest: tuple[Kind, str], *, is_source: bool
+) -> Iterator[Judgement]:
+    for some, (kind, reason) in (
+        (offsets[:gone], (Kind.EXPLAINED, taken)),
+        (offsets[gone:], rest),
+    ):
+        if some:
+            source, target = (some[0], None) if is_source else (None, some[0])
+            yield Judgement(kind, source, target, len(some), None, None, reason)
+
+
+def _outcomes(settling: _Settling) -> Looking[list[Outcome]]:
+    """Read the unmatched records and copies of them far away, and name them."""
+    picks: dict[Side, list[PickSink]] = {side: [] for side in SIDES}
+    readings: list[Reading] = []
+    for window in settling.windows:
+        wanted = {
+            Side.SOURCE: {
+                *window.known.values(),
+                *(at for gap in window.gaps for at in gap.source),
+            },
+            Side.TARGET: {at for gap in window.gaps for at in gap.target},
+        }
+        for side in SIDES:
+            if wanted[side]:
+                sink = PickSink(wanted[side])
+                picks[side].append(sink)
+                span = (min(wanted[side]), max(wanted[side]) + 1)
+                task = settling.planner.stretch(settling.planner.partitions[0], side, *span)
+                readings.append(Reading(task=task, sink=sink))
+    yield readings
+    entries = {
+        side: {at: entry for sink in picks[side] for at, entry in sink.entries.items()}
+        for side in SIDES
+    }
+    windows = [_still_there(window, entries) for window in settling.windows]
+    originals = yield from _originals(settling, windows, entries)
+    return outcomes(
+        windows,
+        entries[Side.SOURCE],
+        entries[Side.TARGET],
+        originals,
+        is_compacted=settling.bounds.source.is_compacted,
+    )
+
+
+def _still_there(window: WindowGaps, entries: dict[Side, dict[int, Entry]]) -> WindowGaps:
+    """Return a window without records that retention or a cleaner took since it was read."""
+    source, target = entries[Side.SOURCE], entries[Side.TARGET]
+    return replace(
+        window,
+        gaps=tuple(
+            replace(
+                gap,
+                source=[at for at in gap.source if at in source],
+                target=[at for at in gap.target if at in target],
+            )
+            for gap in window.gaps
+        ),
+        known={at: first for at, first in window.known.items() if at in target and first in source},
+    )
+
+
+def _originals(
+    settling: _Settling, windows: Sequence[WindowGaps], entries: dict[Side, dict[int, Entry]]
+) -> Looking[dict[bytes, Entry]]:
+    """Return the first source record of each digest that the target's windows alone have.
+
+    A stranger that is found there is a copy of a record that arrived in its place as well.
+    """
+    source, target = entries[Side.SOURCE], entries[Side.TARGET]
+    left = {source[at].digest for window in windows for gap in window.gaps for at in gap.source}
+    strange = {
+        target[at].digest
+        for window in windows
+        if not window.is_settled
+        for gap in window.gaps
+        for at in gap.target
+        if at not in window.known
+    } - left
+    if not strange:
+        return {}
+    sink = FirstSink(strange)
+    task = settling.planner.stretch(
+        settling.planner.partitions[0], Side.SOURCE, LOG_START, LOG_STOP
+    )
+    yield [Reading(task=task, sink=sink)]
+    return {digest: first for digest, (first, *_) in sink.entries.items()}
+
+
+def _superseded(settling: _Settling, cases: Sequence[Case]) -> Looking[dict[int, bool]]:
+    """Ask where the keys lie later of which a compacted side lacks a record.
+
+    The answer is by the number of the case.
+    """
+    bounds = settling.bounds
+    asked = questioned(cases, bounds)
+    if not asked:
+        return {}
+    ends = mirrored_ends(cases, bounds)
+    known: dict[Side, dict[bytes, KeyPlaces]] = {side: {} for side in SIDES}
+    yield list(_key_readings(settling, asked, known, ends))
+    places: Places = known
+    questions = set(map(id, asked))
+    return {
+        number: is_superseded(case, places, ends)
+        for number, case in enumerate(cases)
+        if id(case) in questions
+    }
+
+
+def _key_readings(
+    settling: _Settling,
+    asked: Sequence[Case],
+    known: dict[Side, dict[bytes, KeyPlaces]],
+    ends: MirroredEnds,
+) -> Iterator[Reading]:
+    """Yield what reads both logs from where they may tell, to the ends that they have by then.
+
+    Tombstones that applications wrote to the target behind a promotion supersede nothing on the
+    source, unless the other direction takes them there; what came from there was on both.
+    """
+    keys = {case.holder.key_digest for case in asked if case.holder.key_digest is not None}
+    planned = settling.planner.partitions[0]
+    both = planned.is_both_ways
+    sides = [
+        (Side.SOURCE, Side.SOURCE, ends.source, True),
+        (Side.TARGET, Side.TARGET, ends.target, False),
+        (Side.NATIVE, Side.TARGET, LOG_STOP if both else ends.target, True),
+    ]
+    if both:
+        sides.append((Side.RETURNED, Side.SOURCE, LOG_STOP, True))
+    for read, side, end, to_end in sides:
+        task = settling.planner.stretch(
+            planned, read, told_from(asked, side), LOG_STOP, to_end=to_end
+        )
+        yield Reading(task=task, sink=KeySink(keys, known[side], end))

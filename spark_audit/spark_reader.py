@@ -1,0 +1,46 @@
+"""Reads logs and settles partitions in Spark's workers: one job each."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from spark_audit.compare.judgements import JUDGED, failure_of, table_of
+from spark_audit.compare.settling import Differences, settle
+from spark_audit.scan.reading import run_groups, scanned
+from spark_audit.scan.scan import look
+from spark_audit.scan.scan_plan import GROUPS_A_CORE, ScanTask
+from spark_audit.snapshot.side import Side
+
+
+@dataclass(frozen=True, slots=True)
+class SparkReader:
+    """See `flow_audit.Reader`."""
+
+    spark: SparkSession
+
+    def scan(self, tasks: Sequence[ScanTask]) -> pa.Table:
+        """Return the rows of these tasks."""
+        return scanned(self.spark, tasks)
+
+    def settle(self, differences: Sequence[Differences]) -> pa.Table:
+        """Return the judgements of these partitions."""
+        cores = self.spark.sparkContext.defaultParallelism
+        count = min(len(differences), GROUPS_A_CORE * cores)
+        groups = [differences[number::count] for number in range(count)]
+        return run_groups(self.spark, groups, _settle_group, JUDGED)
+
+
+def _settle_group(differences: Sequence[Differences]) -> Iterator[pa.RecordBatch]:
+    logs = [
+        one.planner.stretch(one.planner.partitions[0], side, 0, 0)
+        for one in differences
+        for side in (Side.SOURCE, Side.TARGET)
+    ]
+    answers = look(logs, [settle(one) for one in differences])
+    for one, answer in zip(differences, answers, strict=True):
+        if isinstance(answer, str):
+            yield failure_of(one.topic, one.partition, answer)
+        else:
+            yield table_of(one.topic, one.partition, answer)
