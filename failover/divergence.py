@@ -27,6 +27,7 @@ from failover.snapshot import flow_between, open_site
 from failover.steps import PromotionState, StepName
 from runtime.config import Configuration, FlowConfig
 from runtime.diverged import KeyComparison, OwnRecords, origin_of
+from runtime.map_registry import WitnessWriters
 from runtime.pair.opening import open_clusters, require_pair
 from runtime.topic_names import diverged_topic
 from runtime.witness import WitnessPaths
@@ -290,8 +291,12 @@ async def list_divergence(configuration: Configuration, tell: Tell) -> Tally:
                     active=here,
                     idle=there,
                     flows=flows,
-                    from_idle=MapFollower(here, idle),
-                    from_active=MapFollower(there, active),
+                    from_idle=MapFollower(
+                        here, idle, WitnessWriters(zookeeper, paths, idle, active)
+                    ),
+                    from_active=MapFollower(
+                        there, active, WitnessWriters(zookeeper, paths, active, idle)
+                    ),
                     journals=journals,
                     tell=tell,
                     tally=tally,

@@ -21,30 +21,27 @@ from offset_translation.map_records import (
 )
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
-from runtime.clock import now_ms
-from wire.errors import ErrorCode, describe
-from wire.net.operations import append, read_partition
-from wire.record_batch import (
-    BatchHeader,
-    CorruptBatch,
-    Record,
-    build_batch,
-    crc_is_valid,
-    iterate_records,
-)
+from runtime.map_registry import MapNotWritten, append_to_map
+from runtime.map_writers import ForeignRecords, Writers
+from wire.net.operations import read_partition
+from wire.record_batch import BatchHeader, CorruptBatch, crc_is_valid, iterate_records
 from wire.topic_partition import TopicPartition
 
 KeyValue: TypeAlias = tuple[bytes, bytes | None]
-
-RECORDS_A_BATCH: Final = 1_000
 
 
 class MapFollower:
     """The maps of one flow, up to date as of the last refresh()."""
 
-    def __init__(self, target: Site, source_name: str) -> None:
-        """Follow the map of what comes from `source_name`; nothing is read yet."""
+    def __init__(self, target: Site, source_name: str, writers: Writers) -> None:
+        """Follow the map of what comes from `source_name`; nothing is read yet.
+
+        Records of producers that are not among its `writers` are counted in `foreign`, and passed
+        over.
+        """
         self.target: Final = target
+        self.foreign: Final = ForeignRecords()
+        self._writers = writers
         self._topic = map_topic_name(source_name)
         self._next = 0
         self._state = MapState()
@@ -196,33 +193,33 @@ class MapFollower:
         batches = read_partition(cluster, self._topic, 0, self._next, end)
         try:
             async for header, batch in batches:
-                self._replay(header, batch)
+                await self._replay(header, batch)
                 self._next = header.next_offset
         except CorruptBatch as corrupt:
             where = f"{self.target.name} {self._topic}-0"
             raise SiteUnclear(f"{where}: damaged batch at {self._next}: {corrupt}") from corrupt
-        # What others have written there the mirror counts; here it says nothing.
         if self._state.contradictions:
             raise SiteUnclear(f"{self.target.name} {self._topic}: {self._state.contradictions[0]}")
 
-    def _replay(self, header: BatchHeader, batch: memoryview) -> None:
-        """Take a batch over, from the next record on; raises CorruptBatch."""
+    async def _replay(self, header: BatchHeader, batch: memoryview) -> None:
+        """Take a batch over, from the next record on; raises CorruptBatch, WritersUnknown."""
         if not crc_is_valid(batch):
             raise CorruptBatch(0, "wrong checksum")
-        if not header.is_control:
-            for record in iterate_records(batch):
-                if record.offset >= self._next:
-                    self._state.replay(record.key, record.value)
+        if header.is_control:
+            return
+        is_believed = await self._writers.believes(header.producer_id, header.base_offset)
+        for record in iterate_records(batch):
+            if record.offset < self._next:
+                continue
+            if is_believed:
+                self._state.replay(record.key, record.value)
+            else:
+                self.foreign.note(header.producer_id, record.offset)
 
     async def _append(self, records: Sequence[KeyValue]) -> None:
-        stamp = now_ms()
-        for first in range(0, len(records), RECORDS_A_BATCH):
-            batch = build_batch(
-                Record(offset=number, timestamp_ms=stamp, key=key, value=value, headers=())
-                for number, (key, value) in enumerate(records[first : first + RECORDS_A_BATCH])
-            )
-            answer = await append(self.target.cluster, self._topic, 0, batch)
-            if answer.error_code != ErrorCode.NONE:
-                raise SiteUnclear(
-                    f"{self.target.name} {self._topic}-0: {describe(answer.error_code)}"
-                )
+        """Write records under a producer id of our own; raises NetworkFault."""
+        if records:
+            try:
+                await append_to_map(self.target.cluster, self._topic, records, self._writers)
+            except MapNotWritten as fault:
+                raise SiteUnclear(f"{self.target.name} {fault}") from fault

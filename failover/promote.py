@@ -30,6 +30,7 @@ from failover.steps import PromotionKind, PromotionState, is_switched
 from failover.store import WitnessStore
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
+from runtime.map_registry import WitnessWriters
 from runtime.pair.opening import open_clusters, require_pair
 from runtime.witness import WitnessPaths
 from runtime.zookeeper import ZooKeeper, open_zookeeper
@@ -150,8 +151,12 @@ class Controller:
                 reverse=None if reverse is None else self._control(reverse),
                 source=ends.source,
                 target=ends.target,
-                follower=MapFollower(ends.target, flow.source),
-                backward=MapFollower(ends.source, flow.target),
+                follower=MapFollower(
+                    ends.target, flow.source, self._writers(flow.source, flow.target)
+                ),
+                backward=MapFollower(
+                    ends.source, flow.target, self._writers(flow.target, flow.source)
+                ),
                 evidence=PairEvidence(
                     self.configuration,
                     self.zookeeper,
@@ -172,6 +177,9 @@ class Controller:
 
     def _control(self, flow: FlowConfig) -> FlowControl:
         return FlowControl(self.zookeeper, self.paths, flow)
+
+    def _writers(self, source: str, target: str) -> WitnessWriters:
+        return WitnessWriters(self.zookeeper, self.paths, source, target)
 
     def _store(self, epoch: int) -> WitnessStore:
         return WitnessStore(self.zookeeper, self.paths, self.lease, epoch)

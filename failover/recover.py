@@ -12,11 +12,13 @@ from failover.journals import read_journals
 from failover.lease import Lease, hold_lease
 from failover.steps import PromotionState
 from failover.store import WitnessStore
+from offset_translation.map_records import map_topic_name
 from runtime.config import Configuration
+from runtime.map_writers import TO_ADOPT, MapWriters
 from runtime.pair.evidence import PairSeen
 from runtime.pair.opening import look_at_pair, open_clusters, renew_evidence
 from runtime.pair.recovery import CannotRestore, NothingToRestore, Restore, decide_recovery
-from runtime.witness import ActiveSite, WitnessPaths
+from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
 from runtime.zookeeper import Create, NoNode, Operation, SetData, ZooKeeper, open_zookeeper
 from wire.net import Cluster
 
@@ -78,6 +80,12 @@ async def _write(
             lambda: renew_evidence(configuration, clusters, restored, answering)
         )
     show(f"written     {_says(restore.active)}")
+    for flow in configuration.flows:
+        show(
+            f"{flow.target:<11} {map_topic_name(flow.source)}: all that it holds at the next"
+            " start of the mirror is believed, whoever wrote it; compare it with both logs if"
+            " somebody else may write there: `mirror check`, `spark-audit run`"
+        )
     for name, why in sorted(failed.items()):
         show(f"{name} has no new evidence: {why}; `failover serve` writes it")
 
@@ -121,6 +129,27 @@ async def restore_witness(
             else SetData(path=path, data=data, version=node.version)
         )
     await zookeeper.transaction(writes)
+    await _adopt_maps(zookeeper, paths, configuration)
+
+
+async def _adopt_maps(
+    zookeeper: ZooKeeper, paths: WitnessPaths, configuration: Configuration
+) -> None:
+    """Have each map adopted as it is at the next start, as the witness may not know its writers.
+
+    A witness restored from an old copy lacks those that registered since.
+    """
+    for flow in configuration.flows:
+        path = paths.map_writers(flow.source, flow.target)
+        node = await zookeeper.get(path)
+        if node is None:
+            await zookeeper.create(path, TO_ADOPT.encode(), make_parents=True)
+            continue
+        try:
+            known = MapWriters.decode(node.data)
+        except WitnessGarbled:
+            known = TO_ADOPT
+        await zookeeper.set(path, replace(known, adopts=True).encode(), version=node.version)
 
 
 def describe_seen(seen: PairSeen) -> Iterator[str]:

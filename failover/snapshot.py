@@ -21,6 +21,8 @@ from failover.site import CLIENT_ID, REQUEST_TIMEOUT_MS, Site, brief
 from runtime.clock import now_ms
 from runtime.config import ClusterConfig, Configuration, FlowConfig
 from runtime.known_ends import KnownEnds
+from runtime.map_registry import WitnessWriters
+from runtime.map_writers import Writers
 from runtime.pair.opening import open_clusters, require_pair
 from runtime.running_flow import explain, find_differences
 from runtime.witness import WitnessGarbled, WitnessPaths, WorkerInfo
@@ -126,7 +128,8 @@ async def take_snapshot(
         # Not beside the looks: a map of many holes keeps us busy, and the sites would seem silent.
         is_there = views[flow.target].fault is None
         nothing = Mirrored(ends={}, other_log=None)
-        mirrored = await _read_mirrored(ends, views[flow.source]) if is_there else nothing
+        writers = WitnessWriters(zookeeper, paths, flow.source, flow.target)
+        mirrored = await _read_mirrored(ends, views[flow.source], writers) if is_there else nothing
         unfenceable = await _why_unfenceable(ends.source, views[flow.source])
     members = views[flow.source].groups
     plain = plain_members(members, await count_followers(zookeeper, paths, members))
@@ -233,9 +236,9 @@ class Mirrored:
     other_log: str | None
 
 
-async def _read_mirrored(ends: Ends, source: SiteView) -> Mirrored:
+async def _read_mirrored(ends: Ends, source: SiteView, writers: Writers) -> Mirrored:
     """Return how far each partition is mirrored; nothing where the target does not tell."""
-    follower = MapFollower(ends.target, ends.flow.source)
+    follower = MapFollower(ends.target, ends.flow.source, writers)
     with trio.move_on_after(MAP_TIMEOUT_S):
         try:
             await follower.refresh()

@@ -421,6 +421,64 @@ class MapState:
             return None
         return offset_map
 
+    def records_of(self, encoded_key: bytes) -> list[tuple[bytes, bytes]]:
+        """Return the records that say again what the state has under a key; none without it.
+
+        What is trimmed is not said again, as no reader needs it. The producer that writes now comes
+        last, as the identity announced last is the one that counts.
+        """
+        try:
+            key = decode_key(encoded_key)
+        except MalformedRecord:
+            return []
+        match key:
+            case MirrorProducerKey(producer_id=producer_id):
+                if producer_id not in self.producer_ids or self.producer is None:
+                    return []
+                known = MirrorProducer(producer_id=producer_id, producer_epoch=0)
+                is_last = self.producer.producer_id == producer_id
+                return [mirror_producer(one) for one in [known, self.producer][is_last:]]
+            case SourceTopicKey(topic=topic):
+                topic_id = self.topic_ids.get(topic)
+                return [] if topic_id is None else [source_topic(topic, topic_id)]
+            case _:
+                return self._records_of_partition(key)
+
+    def _records_of_partition(
+        self,
+        key: PieceStartKey
+        | SealKey
+        | RunStartKey
+        | ReachedKey
+        | TrimmedKey
+        | TargetTopicKey
+        | SetAsideKey,
+    ) -> list[tuple[bytes, bytes]]:
+        name = TopicPartition(key.topic, key.partition)
+        offset_map = self.maps.get(name) or OffsetMap()
+        match key:
+            case PieceStartKey(place=place):
+                source_start = offset_map.source_start_at(place)
+                if source_start is not None:
+                    return [piece_start(*name, source_start=source_start, place=place)]
+            case SealKey(target_end=target_end):
+                source_end = offset_map.source_end_at_seal(target_end)
+                if source_end is not None:
+                    return [seal(*name, source_end=source_end, target_end=target_end)]
+            case RunStartKey(place=place):
+                target_start = offset_map.runs.start_at(place)
+                if target_start is not None:
+                    return [run_start(*name, place=place, target_start=target_start)]
+            case SetAsideKey(source_start=source_start):
+                source_end = self.set_aside.get(name, {}).get(source_start)
+                if source_end is not None:
+                    return [set_aside(*name, source_start=source_start, source_end=source_end)]
+            case ReachedKey() if name in self.reached:
+                return [reached(*name, self.reached[name])]
+            case TargetTopicKey() if name in self.target_ids:
+                return [target_topic(*name, self.target_ids[name])]
+        return []
+
     def _apply(self, key: MapKey, field: int | UUID | Reached) -> None:
         match key, field:
             case PieceStartKey(topic=topic, partition=partition, place=place), int(source):

@@ -227,6 +227,16 @@ class OffsetMap:
         """The place before which nothing is known."""
         return Place(self._place[0]) if self._stop() else self._place_end
 
+    def source_start_at(self, place: Place) -> int | None:
+        """Return the source offset of the piece that begins at exactly this place, None if none."""
+        index = bisect_left(self._place, place)
+        is_there = index < len(self._place) and self._place[index] == place
+        return self._source[index] if is_there else None
+
+    def source_end_at_seal(self, target_end: int) -> int | None:
+        """Return the source end of the seal at this target offset, None if there is none."""
+        return self._seals.get(target_end)
+
     @property
     def runs(self) -> Runs:
         """Where the places lie; to be read."""

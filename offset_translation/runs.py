@@ -65,6 +65,12 @@ class Runs:
             del self._place[index]
             del self._target[index]
 
+    def start_at(self, place: Place) -> int | None:
+        """Return the offset of the run that begins at exactly this place, None if none does."""
+        index = bisect_left(self._place, place)
+        is_there = index < len(self._place) and self._place[index] == place
+        return self._target[index] if is_there else None
+
     def start_of(self, place: Place) -> int:
         """Return the offset at which the record of this place lies, foreign ones before it."""
         return place + self._shift(bisect_right(self._place, place) - 1)

@@ -11,6 +11,7 @@
 <path>/mirror/<source>-<target>/known-ends   runtime.known_ends, by the leader: the source's ends
 <path>/mirror/<source>-<target>/known-ends-parts/<part> what is long of it
 <path>/mirror/<source>-<target>/orders       mirror.state.orders: what is paused, what to restart
+<path>/mirror/<source>-<target>/map-writers  MapWriters: the producers that may write the map
 <path>/failover/lease                        ephemeral: the one controller
 <path>/failover/journal/<epoch>              the journal of one promotion, owned by failover
 <path>/failover/journal-parts/<epoch>/<part> what is long of it (runtime.long_document)
@@ -217,6 +218,10 @@ class WitnessPaths:
     def known_ends_parts(self, source: str, target: str) -> str:
         """Return the parent of the parts of the KnownEnds."""
         return f"{self.flow(source, target)}/known-ends-parts"
+
+    def map_writers(self, source: str, target: str) -> str:
+        """Return the path of the producer ids that may write a flow's map."""
+        return f"{self.flow(source, target)}/map-writers"
 
     def orders(self, source: str, target: str) -> str:
         """Return the path of the orders that people have given for a flow."""

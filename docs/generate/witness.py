@@ -44,6 +44,11 @@ TREE: Final = (
         "What is long of it: JSON, compressed with zlib.",
     ),
     (PATHS.orders(*FLOW), "", "What `mirror pause` and `mirror restart` have ordered."),
+    (
+        PATHS.map_writers(*FLOW),
+        "",
+        "Who may write the flow's map: producer ids, and up to where an older map was adopted.",
+    ),
     (PATHS.lease, "ephemeral", "The one controller."),
     (f"{PATHS.journals}/<epoch>", "", "The journal of one promotion."),
     (

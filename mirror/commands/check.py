@@ -17,6 +17,8 @@ from mirror.clusters.admin import (
 from mirror.clusters.links import Links, open_links
 from mirror.commands.clocks import cluster_clocks, told_clock, witness_clock
 from mirror.commands.distances import RECEIVE, SEND, measure_distances, told_distances
+from mirror.commands.internal_topics import internal_topics
+from mirror.commands.known_writers import open_writers
 from mirror.commands.status import workers_of
 from mirror.commands.versions import (
     OF_SOURCE,
@@ -177,11 +179,16 @@ async def _check_flow(
     clusters = configuration.clusters
     try:
         with trio.fail_after(TIMEOUT_S):
-            async with open_links(flow, clusters[flow.source], clusters[flow.target]) as links:
+            async with (
+                open_links(flow, clusters[flow.source], clusters[flow.target]) as links,
+                open_writers(configuration) as writers_of,
+            ):
                 lines, wrong = await _plan(flow, links)
                 lines[2:2] = [*role, await _groups(flow, links.source_admin)]
                 lines += await _distances(flow.source, links.source_data, SEND)
                 lines += await _distances(flow.target, links.target_data, RECEIVE)
+                writers = writers_of(flow.source, flow.target)
+                lines += await internal_topics(flow, links, writers)
                 return lines, wrong
     except trio.TooSlowError as fault:
         raise CheckFailed(f"flow {flow.name}: no answer within {TIMEOUT_S:g} s") from fault

@@ -7,27 +7,33 @@ from mirror.clusters.log_ends import Ends, LogEnds, read_ends, read_target_ends
 from mirror.clusters.tail_reader import TailReader, topic_exists
 from mirror.clusters.target_side import positions_on_target
 from mirror.groups.checkpoint_log import GroupPartition
+from mirror.map.believed import believed
+from mirror.map.foreign_watch import told_foreign
 from mirror.report.status import NOT_RUNNING, FlowReport, GroupReport, PartitionReport, group_report
 from offset_translation.map_records import MapState, map_topic_name
 from runtime.config import FlowConfig
+from runtime.map_writers import ForeignRecords, Writers
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
 from wire.net.operations import GroupOffset, fetch_offsets_of, list_groups
 from wire.topic_partition import TopicPartition
 
 
-async def observe(flow: FlowConfig, links: Links, *, reason: str, now_ms: int) -> FlowReport:
+async def observe(
+    flow: FlowConfig, links: Links, writers: Writers, *, reason: str, now_ms: int
+) -> FlowReport:
     """Return a report of the flow without its daemon; a site that does not answer is a fault."""
     faults: list[str] = []
     source: Ends = {}
     target: Ends = {}
     state = MapState()
+    foreign = ForeignRecords()
     try:
         source = await source_ends(flow, links)
     except NetworkFault as fault:
         faults.append(f"{flow.source}: {fault}")
     try:
-        state = await read_map(flow, links)
+        state = await read_map(flow, links, writers, foreign)
         target = await read_target_ends(
             links.target_admin, flow.names, set(source) | set(state.maps)
         )
@@ -58,6 +64,7 @@ async def observe(flow: FlowConfig, links: Links, *, reason: str, now_ms: int) -
         "groups_by": "",
         "partitions": partitions,
         "groups": groups,
+        "foreign_records": told_foreign({map_topic_name(flow.source): foreign}),
     }
 
 
@@ -77,17 +84,25 @@ async def source_ends(flow: FlowConfig, links: Links) -> Ends:
     )
 
 
-async def read_map(flow: FlowConfig, links: Links) -> MapState:
+async def read_map(
+    flow: FlowConfig, links: Links, writers: Writers, foreign: ForeignRecords | None = None
+) -> MapState:
     """Return the state by the map topic, an empty one without a topic; raises NetworkFault."""
-    return await read_map_of(flow.source, links.target_admin)
+    return await read_map_of(flow.source, links.target_admin, writers, foreign)
 
 
-async def read_map_of(source_name: str, target: Cluster) -> MapState:
-    """Return the state by a cluster's map of what came from a site; raises NetworkFault."""
+async def read_map_of(
+    source_name: str, target: Cluster, writers: Writers, foreign: ForeignRecords | None = None
+) -> MapState:
+    """Return the state by a cluster's map of what came from a site; raises NetworkFault.
+
+    Records of producers that are not among its `writers` are noted as `foreign`, and passed over.
+    """
     state = MapState()
     topic = map_topic_name(source_name)
     if await topic_exists(target, topic):
-        async for _, record in TailReader(target, topic).read_new():
+        left_out = ForeignRecords() if foreign is None else foreign
+        async for record in believed(TailReader(target, topic), writers, left_out):
             state.replay(record.key, record.value)
     return state
 

@@ -9,6 +9,7 @@ from mirror.clusters.tail_reader import TailReader, topic_exists
 from mirror.clusters.target_side import target_positions
 from mirror.commands.flow_without_daemon import read_map, read_map_of, source_ends
 from mirror.commands.group_rows import GroupRow, KnownCheckpoint, Sight, group_rows
+from mirror.commands.known_writers import WritersOf
 from offset_translation import checkpoint
 from offset_translation.binary import MalformedRecord
 from offset_translation.map_records import MapState
@@ -32,7 +33,9 @@ class OutsideView:
     """By group, of the one that was named; of others they are asked for when they are needed."""
 
 
-async def look(flow: FlowConfig, links: Links, group: str | None = None) -> OutsideView:
+async def look(
+    flow: FlowConfig, links: Links, writers_of: WritersOf, group: str | None = None
+) -> OutsideView:
     """Read all that does not belong to a single group. Raises NetworkFault for the target.
 
     The target's ends are read before the map, so that no piece is missing for them. A group's
@@ -47,12 +50,14 @@ async def look(flow: FlowConfig, links: Links, group: str | None = None) -> Outs
     try:
         source = await source_ends(flow, links)
         if flow.has_way_back:
-            arrived = await read_map_of(flow.target, links.source_admin)
+            backward = writers_of(flow.target, flow.source)
+            arrived = await read_map_of(flow.target, links.source_admin, backward)
     except NetworkFault as fault:
         source_fault = f"{flow.source}: {fault}"
-    topic_partitions = set((await read_map(flow, links)).maps)
+    writers = writers_of(flow.source, flow.target)
+    topic_partitions = set((await read_map(flow, links, writers)).maps)
     target = await read_target_ends(links.target_admin, flow.names, topic_partitions)
-    state = await read_map(flow, links)
+    state = await read_map(flow, links, writers)
     there = {
         topic_partition: ends
         for topic_partition, ends in target.items()

@@ -16,6 +16,7 @@ import trio
 
 from mirror.clusters.links import Links, open_links
 from mirror.commands.group_rows import Exactness, GroupRow, Sight, summary, where_it_belongs
+from mirror.commands.known_writers import open_writers
 from mirror.commands.outside_view import OutsideView, known_groups, look, look_at_group
 from mirror.commands.position_table import render_rows
 from mirror.commands.position_words import (
@@ -247,9 +248,12 @@ async def _looking(
     flow = pick_flow(configuration, asked.flow)
     clusters = configuration.clusters
     try:
-        async with open_links(flow, clusters[flow.source], clusters[flow.target]) as links:
+        async with (
+            open_links(flow, clusters[flow.source], clusters[flow.target]) as links,
+            open_writers(configuration) as writers_of,
+        ):
             with trio.fail_after(STEP_TIMEOUT_S):
-                found = await look(flow, links, group)
+                found = await look(flow, links, writers_of, group)
             yield flow, links, found
     except NetworkFault as fault:
         raise LookFailed(f"flow {flow.name}: {flow.target}: {fault}") from fault

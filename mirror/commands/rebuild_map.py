@@ -15,6 +15,7 @@ from mirror.clusters.admin import ensure_topic
 from mirror.clusters.links import Links, open_links
 from mirror.clusters.log_ends import Ends, LogEnds, read_target_ends
 from mirror.commands.flow_without_daemon import read_map, read_map_of, source_ends
+from mirror.commands.known_writers import WritersOf, open_writers
 from mirror.commands.positions import DONE, NOT_ALL, LookFailed, pick_flow
 from mirror.commands.status import workers_of
 from mirror.map.map_log import MAP_SETTINGS
@@ -29,19 +30,18 @@ from offset_translation.rebuilding import (
     run_starts,
 )
 from offset_translation.runs import Place
-from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
+from runtime.map_registry import MapNotWritten, append_to_map
+from runtime.map_writers import Writers
 from runtime.output import print_line
 from runtime.witness import WitnessGarbled
 from runtime.zookeeper import ZooKeeperFault, open_zookeeper
-from wire.errors import ErrorCode, describe
+from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
-from wire.net.operations import append, list_offsets, read_partition
+from wire.net.operations import list_offsets, read_partition
 from wire.record_batch import (
     BatchHeader,
     CorruptBatch,
-    Record,
-    build_batch,
     crc_is_valid,
     iterate_record_heads,
 )
@@ -86,9 +86,12 @@ async def rebuild_map(configuration: Configuration, flow_name: str | None, *, wr
     flow = pick_flow(configuration, flow_name)
     await refuse_beside_a_daemon(configuration, flow)
     clusters = configuration.clusters
-    async with open_links(flow, clusters[flow.source], clusters[flow.target]) as links:
+    async with (
+        open_links(flow, clusters[flow.source], clusters[flow.target]) as links,
+        open_writers(configuration) as writers_of,
+    ):
         try:
-            return await _rebuild(flow, links, write=write)
+            return await _rebuild(flow, links, writers_of, write=write)
         except NetworkFault as fault:
             raise LookFailed(f"flow {flow.name}: {fault}") from fault
 
@@ -108,11 +111,13 @@ async def refuse_beside_a_daemon(configuration: Configuration, flow: FlowConfig)
         raise LookFailed(f"flow {flow.name}: {who} runs it: stop it first")
 
 
-async def _rebuild(flow: FlowConfig, links: Links, *, write: bool) -> int:
+async def _rebuild(flow: FlowConfig, links: Links, writers_of: WritersOf, *, write: bool) -> int:
+    writers = writers_of(flow.source, flow.target)
     source = await source_ends(flow, links)
-    arrived = await read_map_of(flow.target, links.source_admin)
+    backward = writers_of(flow.target, flow.source)
+    arrived = await read_map_of(flow.target, links.source_admin, backward)
     arrived.advance({k: ends.end for k, ends in source.items() if isinstance(ends, LogEnds)})
-    known = (await read_map(flow, links)).maps
+    known = (await read_map(flow, links, writers)).maps
     target = await read_target_ends(links.target_admin, flow.names, set(source))
     topics = (await links.source_admin.metadata(refresh=True)).topics
     readable = await list_offsets(links.source_admin, source, isolation_level=flow.isolation_level)
@@ -140,7 +145,7 @@ async def _rebuild(flow: FlowConfig, links: Links, *, write: bool) -> int:
     by_use = reversed(found.producers.most_common())
     found.records.extend([map_records.mirror_producer(producer) for producer, _ in by_use])
     if write:
-        await write_records(flow, links, found.records)
+        await write_records(flow, links, writers, found.records)
         print_line(f"{len(found.records)} records: {map_topic_name(flow.source)}")
     else:
         print_line("nothing was written: --write does")
@@ -350,8 +355,10 @@ def _digest(log: LogDigest, header: BatchHeader, batch: memoryview) -> None:
         log.add(head.offset, hash((head.timestamp_ms, head.tail)))
 
 
-async def write_records(flow: FlowConfig, links: Links, records: Sequence[MapRecord]) -> None:
-    """Append records to the flow's map; raises LookFailed."""
+async def write_records(
+    flow: FlowConfig, links: Links, writers: Writers, records: Sequence[MapRecord]
+) -> None:
+    """Append records to the flow's map; raises LookFailed, NetworkFault."""
     topic = map_topic_name(flow.source)
     await ensure_topic(
         links.target_admin,
@@ -359,12 +366,7 @@ async def write_records(flow: FlowConfig, links: Links, records: Sequence[MapRec
         replication_factor=flow.replication_factor,
         configs=MAP_SETTINGS,
     )
-    stamp = now_ms()
-    for first in range(0, len(records), RECORDS_A_BATCH):
-        batch = build_batch(
-            Record(number, stamp, key, value)
-            for number, (key, value) in enumerate(records[first : first + RECORDS_A_BATCH])
-        )
-        answer = await append(links.target_admin, topic, 0, batch)
-        if answer.error_code != ErrorCode.NONE:
-            raise LookFailed(f"{flow.target}: {topic}: {describe(answer.error_code)}")
+    try:
+        await append_to_map(links.target_admin, topic, records, writers)
+    except MapNotWritten as fault:
+        raise LookFailed(f"{flow.target}: {fault}") from fault

@@ -13,10 +13,12 @@ from mirror.clusters.links import Links, open_links
 from mirror.clusters.log_ends import Ends, LogEnds, read_target_ends
 from mirror.clusters.tail_reader import topic_exists
 from mirror.commands.flow_without_daemon import read_map, source_ends
+from mirror.commands.known_writers import open_writers
 from mirror.commands.positions import DONE, LookFailed
 from mirror.commands.rebuild_map import refuse_beside_a_daemon
 from offset_translation.map_records import MapState, map_topic_name
 from runtime.config import Configuration, FlowConfig
+from runtime.map_writers import Writers
 from runtime.output import print_line
 from runtime.pair.opening import take_over_cluster_id
 from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
@@ -38,9 +40,13 @@ async def refill(configuration: Configuration, site: str, *, write: bool) -> int
     for flow in (away, back):
         await refuse_beside_a_daemon(configuration, flow)
     clusters = configuration.clusters
-    async with open_links(away, clusters[site], clusters[back.source]) as links:
+    async with (
+        open_links(away, clusters[site], clusters[back.source]) as links,
+        open_writers(configuration) as writers_of,
+    ):
         try:
-            status = await _refill(away, links, write=write)
+            writers = writers_of(away.source, away.target)
+            status = await _refill(away, links, writers, write=write)
             if write:
                 await _know_again(configuration, site, links)
         except NetworkFault as fault:
@@ -95,11 +101,11 @@ async def _refuse_unless_active(configuration: Configuration, site: str) -> None
         )
 
 
-async def _refill(away: FlowConfig, links: Links, *, write: bool) -> int:
+async def _refill(away: FlowConfig, links: Links, writers: Writers, *, write: bool) -> int:
     here = await source_ends(away, links)
-    topic_partitions = set((await read_map(away, links)).maps)
+    topic_partitions = set((await read_map(away, links, writers)).maps)
     ends = await read_target_ends(links.target_admin, away.names, topic_partitions)
-    state = await read_map(away, links)
+    state = await read_map(away, links, writers)
     state.advance(
         {
             topic_partition: one.end

@@ -8,6 +8,7 @@ import trio
 
 from mirror.clusters.links import open_links
 from mirror.commands.flow_without_daemon import observe
+from mirror.commands.known_writers import open_writers
 from mirror.report.status import NOT_RUNNING, FlowReport, StatusReport
 from mirror.report.worker_statuses import merged
 from mirror.workers.handover import Member
@@ -91,8 +92,12 @@ async def _flow(
     reason = "; ".join(silent)
     clusters = configuration.clusters
     with trio.move_on_after(OBSERVE_TIMEOUT_S):
-        async with open_links(flow, clusters[flow.source], clusters[flow.target]) as links:
-            return await observe(flow, links, reason=reason, now_ms=now_ms())
+        async with (
+            open_links(flow, clusters[flow.source], clusters[flow.target]) as links,
+            open_writers(configuration) as writers_of,
+        ):
+            writers = writers_of(flow.source, flow.target)
+            return await observe(flow, links, writers, reason=reason, now_ms=now_ms())
     return {
         "flow": flow.name,
         "role": NOT_RUNNING,

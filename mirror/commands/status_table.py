@@ -41,6 +41,8 @@ def _flow(flow: FlowReport, now_ms: int) -> Iterable[str]:
     yield from _workers(flow.get("workers", ()))
     for fault in flow["faults"]:
         yield f"  fault: {fault}"
+    for foreign in flow.get("foreign_records", ()):
+        yield f"  warning: {foreign}"
     yield from _refused(flow["refused_settings"])
     partitions = flow["partitions"]
     if not partitions:

@@ -13,6 +13,7 @@ from mirror.clusters.links import Links, open_links
 from mirror.clusters.log_ends import Ends, LogEnds, read_ends, read_target_ends
 from mirror.clusters.tail_reader import TailReader, topic_exists
 from mirror.commands.flow_without_daemon import read_map, source_ends
+from mirror.commands.known_writers import open_writers
 from mirror.commands.positions import DONE, NOT_ALL, LookFailed, pick_flow
 from mirror.commands.rebuild_map import (
     LEFT,
@@ -29,6 +30,7 @@ from offset_translation.migration import Seed, find_agreed, seed_records
 from offset_translation.offset_sync import OffsetSync
 from offset_translation.rebuilding import CannotAlign
 from runtime.config import Configuration, FlowConfig
+from runtime.map_writers import Writers
 from runtime.output import print_line
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
@@ -65,14 +67,21 @@ async def take_over(
     flow = pick_flow(configuration, flow_name)
     await refuse_beside_a_daemon(configuration, flow)
     clusters = configuration.clusters
-    async with open_links(flow, clusters[flow.source], clusters[flow.target]) as links:
+    async with (
+        open_links(flow, clusters[flow.source], clusters[flow.target]) as links,
+        open_writers(configuration) as writers_of,
+    ):
+        writers = writers_of(flow.source, flow.target)
+        asked = topic or offsets_topic(flow.source)
         try:
-            return await _take_over(flow, links, topic or offsets_topic(flow.source), write=write)
+            return await _take_over(flow, links, writers, asked, write=write)
         except NetworkFault as fault:
             raise LookFailed(f"flow {flow.name}: {fault}") from fault
 
 
-async def _take_over(flow: FlowConfig, links: Links, topic: str, *, write: bool) -> int:
+async def _take_over(
+    flow: FlowConfig, links: Links, writers: Writers, topic: str, *, write: bool
+) -> int:
     await _refuse_beside_mirrormaker(flow, links)
     source = await source_ends(flow, links)
     known = _Known(
@@ -81,7 +90,7 @@ async def _take_over(flow: FlowConfig, links: Links, topic: str, *, write: bool)
         source=source,
         target=await read_target_ends(links.target_admin, flow.names, source),
     )
-    state = await read_map(flow, links)
+    state = await read_map(flow, links, writers)
     records: list[MapRecord] = []
     taken: set[str] = set()
     status = DONE
@@ -105,7 +114,7 @@ async def _take_over(flow: FlowConfig, links: Links, topic: str, *, write: bool)
     if not write:
         print_line("nothing was written: --write does")
     elif records:
-        await write_records(flow, links, records)
+        await write_records(flow, links, writers, records)
     return status
 
 

@@ -10,6 +10,7 @@ it alone shapes the target's topics and translates group positions.
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final
 
 import trio
@@ -21,6 +22,7 @@ from mirror.forward.fetchers import SourceFetchers
 from mirror.forward.source import RecordWay
 from mirror.forward.writers import TargetWriters
 from mirror.groups.sync import GroupSync
+from mirror.map.foreign_watch import ForeignWatch
 from mirror.map.map_log import MapLog
 from mirror.map.reached import ReachedKeeper
 from mirror.map.reverse_map import ReverseMapReader
@@ -36,22 +38,38 @@ from offset_translation.map_records import map_topic_name
 from runtime.clock import now_ms
 from runtime.config import FlowConfig
 from runtime.fault_note import FaultNote
+from runtime.map_writers import Writers
 from runtime.unforeseen import keep_at_work
 from wire.net.errors import AuthenticationFailed, NetworkFault
 
 RETRY_S: Final = 0.5
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapRegistries:
+    """Who may write the map of this flow, and that of the flow in the other direction."""
+
+    forward: Writers
+    backward: Writers
+
+
 class Engine:
     """The tasks of one flow and what they share."""
 
-    def __init__(self, config: FlowConfig, links: Links, measurements: FlowMeasurements) -> None:
+    def __init__(
+        self,
+        config: FlowConfig,
+        links: Links,
+        measurements: FlowMeasurements,
+        writers: MapRegistries,
+    ) -> None:
         """Make the parts; ``run`` starts them."""
         self.flow = flow = FlowState(config=config, measurements=measurements)
         self.map_log = MapLog(
             links.target_admin,
             config.source,
             config.replication_factor,
+            writers.forward,
             OddRecords(measurements, map_topic_name(config.source)),
         )
         self.groups = GroupSync(flow.for_groups, links)
@@ -82,8 +100,9 @@ class Engine:
         self._loaded = trio.Event()
         self._leading = trio.Event()
         self._links = links
-        reverse_map = ReverseMapReader(config, flow.reverse, links)
+        reverse_map = ReverseMapReader(config, flow.reverse, links, writers.backward)
         self._reverse_map = reverse_map
+        self.foreign_watch = ForeignWatch(config.name, self.map_log, reverse_map)
         self._writers = TargetWriters(flow.for_producing, links)
         way = RecordWay(reverse_map, self.map_log, self._writers)
         self._trimmer = MapTrimmer(config, flow.partitions.own, links, self.map_log)
@@ -108,7 +127,10 @@ class Engine:
                 self._fetchers.run,
             ):
                 nursery.start_soon(keep_at_work, task, self.task_fault)
-            of_all = (self.peer_progress, self.groups, self.acls, self.mirrormaker)
+            of_all = (
+                *(self.peer_progress, self.groups, self.acls, self.mirrormaker),
+                self.foreign_watch,
+            )
             for part in of_all:
                 nursery.start_soon(self._when_leading, part.run)
             self.is_started = True

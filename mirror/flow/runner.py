@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import trio
 
 from mirror.clusters.links import open_links
-from mirror.flow.engine import Engine
+from mirror.flow.engine import Engine, MapRegistries
 from mirror.flow.known_ends import KnownEndsNode, Wakefulness, has_fallen_silent
 from mirror.flow.membership import Membership, Nodes, NoMember
 from mirror.flow.order_execution import OrderExecution
@@ -24,6 +24,7 @@ from mirror.state.measurements import FlowMeasurements
 from mirror.state.wakeups import KeptWakeup
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
+from runtime.map_registry import WitnessWriters
 from runtime.pair.opening import PairContradicted, PairUnknown, open_clusters
 from runtime.running_flow import publish_running
 from runtime.session_lease import SessionLease, SessionReplaced
@@ -340,7 +341,9 @@ class FlowRunner:
                     may_write=lease.is_held,
                     undelivered_ms=lease.undelivered_ms,
                 ) as links:
-                    engine = self.engine = Engine(self.config, links, self.measurements)
+                    engine = self.engine = Engine(
+                        self.config, links, self.measurements, self._registries(zookeeper)
+                    )
                     member = Membership(zookeeper, self._nodes, self._worker, engine)
                     self.membership = member
                     self._working = scope
@@ -358,6 +361,13 @@ class FlowRunner:
             with trio.move_on_after(LEAVE_S, shield=True), suppress(ZooKeeperUnreachable):
                 await self._leave()
             self._ended.set()
+
+    def _registries(self, zookeeper: ZooKeeper) -> MapRegistries:
+        source, target = self.config.source, self.config.target
+        return MapRegistries(
+            forward=WitnessWriters(zookeeper, self._paths, source, target),
+            backward=WitnessWriters(zookeeper, self._paths, target, source),
+        )
 
     async def _at_work(self, role: Role) -> Engine | None:
         """Return the engine that runs; without one, be no worker either."""

@@ -8,26 +8,30 @@ asleep and wake up, and what it has announced can be read to the end. What the t
 depend on order, so writing the same again is harmless.
 """
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeAlias
 
 import trio
 
-from mirror.clusters.admin import ensure_topic
+from mirror.clusters.admin import SetConfigs, TopicRefused, apply, ensure_topic, topic_configs
 from mirror.clusters.malformed_records import OddRecords
 from mirror.clusters.tail_reader import TailReader
 from mirror.state.batches import SEQUENCES
 from offset_translation import map_records
 from offset_translation.map_records import MapState, MirrorProducer
 from runtime.clock import now_ms
+from runtime.map_writers import ForeignRecords, Writers
 from wire.errors import ErrorCode
-from wire.messages.init_producer_id import InitProducerIdRequest
 from wire.net.cluster import Cluster
-from wire.net.errors import AuthenticationFailed, BrokerUnreachable, NetworkFault
-from wire.net.operations import append, read_partition
+from wire.net.errors import NetworkFault
+from wire.net.operations import LATEST, append, list_offsets, new_producer_id, read_partition
 from wire.net.retries import code_of
 from wire.record_batch import CorruptBatch, Record, build_batch, iterate_records
+from wire.topic_partition import TopicPartition
+
+_LOG = logging.getLogger(__name__)
 
 MapRecord: TypeAlias = tuple[bytes, bytes | None]
 
@@ -38,6 +42,8 @@ FIRST_PAUSE_S: Final = 0.05
 RECORDS_A_WRITE: Final = 3_000
 """They go in one batch: of topics with the longest names these are less than the megabyte that a
 broker takes unless it is told otherwise."""
+KEYS_A_WRITE: Final = RECORDS_A_WRITE // 2
+"""A producer's key may take two records."""
 FENCED: Final = frozenset(
     {
         ErrorCode.NONE,
@@ -61,11 +67,18 @@ class MapLog:
         target: Cluster,
         source_name: str,
         replication_factor: int | None,
+        writers: Writers,
         odd: OddRecords | None = None,
     ) -> None:
         """Know where the topic is; ``load`` reads it. ``odd`` is told what makes no sense."""
         self.topic: Final = map_records.map_topic_name(source_name)
         self.state = MapState()
+        self.foreign: Final = ForeignRecords()
+        """The records that none of our programs has written; they are no part of ``state``."""
+        self._overwritten: set[bytes] = set()
+        """Keys of ours that foreign records have as well."""
+        self._producers_in_log: set[int] = set()
+        self._registry = writers
         self._target = target
         self._odd = odd
         self._replication_factor = replication_factor
@@ -98,8 +111,46 @@ class MapLog:
             replication_factor=self._replication_factor,
             configs=MAP_SETTINGS,
         )
+        await self._set_right()
+        await self._begin_registry()
         await self.catch_up()
-        self._writer = await self._new_producer()
+        writer = await self._new_producer()
+        await self._registry.register(writer.producer_id, self._producers_in_log)
+        self._writer = writer
+
+    async def _set_right(self) -> None:
+        """Give a topic that somebody else has made the settings of a map; raises TopicRefused."""
+        own = (await topic_configs(self._target, [self.topic])).get(self.topic)
+        wrong = {} if own is None else _differing(own)
+        if not wrong:
+            return
+        told = ", ".join(f"{name}={value}" for name, value in sorted(wrong.items()))
+        try:
+            await apply(self._target, SetConfigs(topic=self.topic, configs=wrong))
+        except TopicRefused as refused:
+            reason = (
+                f"a map cannot be kept without {told}, and setting that is refused:"
+                f" {refused.reason}; set it with `kafka-configs.sh --alter --topic {self.topic}"
+                f" --add-config {told.replace(', ', ',')}`"
+            )
+            raise TopicRefused(self.topic, refused.code, reason) from refused
+        _LOG.warning("%s: was there without %s: set", self.topic, told)
+
+    async def _begin_registry(self) -> None:
+        """Have a registry of writers before anything is read; raises NetworkFault."""
+        where = TopicPartition(self.topic, 0)
+        end = (await list_offsets(self._target, [where], LATEST))[where]
+        if isinstance(end, ErrorCode):
+            raise MapUnwritable(f"{self.topic}: {end.name}")
+        seen = (await self._target.metadata([self.topic])).topics[self.topic]
+        adopted_before = await self._registry.begin(end=end, topic_id=seen.topic_id)
+        if adopted_before:
+            _LOG.warning(
+                "%s: adopted: what it holds before offset %d was written when nobody registered,"
+                " and is believed, whoever wrote it",
+                self.topic,
+                adopted_before,
+            )
 
     async def ensure_producer(self) -> None:
         """Have a producer of the mirrored records; for the worker that leads the flow alone."""
@@ -149,25 +200,23 @@ class MapLog:
         if self._is_unsure:
             await self.write(lambda: [map_records.mirror_producer(self.producer)])
 
+    async def restore_overwritten(self) -> None:
+        """Write records of ours again whose keys foreign records have.
+
+        The cleaner keeps the last record of a key, whoever has written it. Raises MapUnwritable.
+        """
+        keys = list(self._overwritten)
+        for first in range(0, len(keys), KEYS_A_WRITE):
+            some = keys[first : first + KEYS_A_WRITE]
+            await self.write(partial(self._of_keys, some))
+            self._overwritten.difference_update(some)
+
+    def _of_keys(self, keys: Sequence[bytes]) -> list[MapRecord]:
+        return [record for key in keys for record in self.state.records_of(key)]
+
     async def _new_producer(self) -> MirrorProducer:
-        """Ask any broker, then each: one that is cut off from its controller has no ids to give."""
-        request = InitProducerIdRequest(transaction_timeout_ms=60_000)
-        refusals = []
-        for node in (None, *(await self._target.metadata(())).brokers):
-            try:
-                answer = await self._target.request(request, node=node)
-            except BrokerUnreachable as fault:
-                if node is None or isinstance(fault, AuthenticationFailed):
-                    raise
-                refusals.append(str(fault))
-                continue
-            code = code_of(answer.error_code)
-            if code is ErrorCode.NONE:
-                return MirrorProducer(
-                    producer_id=answer.producer_id, producer_epoch=answer.producer_epoch
-                )
-            refusals.append(code.name)
-        raise MapUnwritable(f"InitProducerId: {', '.join(refusals)}")
+        producer_id, producer_epoch = await new_producer_id(self._target)
+        return MirrorProducer(producer_id=producer_id, producer_epoch=producer_epoch)
 
     async def write(self, compose: Callable[[], Sequence[MapRecord]]) -> None:
         """Return once the composed records are durable and part of ``state``.
@@ -203,6 +252,7 @@ class MapLog:
         records = compose()
         if not records:
             return ErrorCode.NONE
+        await self._registry.register(self.writer.producer_id)
         batch = self._batch(records)
         self._is_unsure = True
         answer = await append(self._target, self.topic, 0, batch)
@@ -253,6 +303,10 @@ class MapLog:
         async for header, record in self._reader.read_new():
             writer = self._writer
             is_ours = writer is not None and header.producer_id == writer.producer_id
+            if not await self._registry.believes(header.producer_id, header.base_offset):
+                self._note_foreign(header.producer_id, record)
+                continue
+            self._producers_in_log.add(header.producer_id)
             if not is_ours or record.offset >= self._written_end:
                 self.state.replay(record.key, record.value)
             if is_ours:
@@ -262,3 +316,12 @@ class MapLog:
         if self._odd is not None:
             for rejected in self.state.rejected[seen:]:
                 self._odd.note(rejected)
+
+    def _note_foreign(self, producer_id: int, record: Record) -> None:
+        self.foreign.note(producer_id, record.offset)
+        if record.key is not None and self.state.records_of(record.key):
+            self._overwritten.add(record.key)
+
+
+def _differing(own: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in MAP_SETTINGS.items() if own.get(name) != value}

@@ -11,10 +11,12 @@ import trio
 
 from mirror.clusters.links import Links
 from mirror.clusters.tail_reader import TailReader, topic_exists
+from mirror.map.believed import believed
 from mirror.state.reverse_flow import ReverseFlow
 from offset_translation.map_records import MapState, map_topic_name
 from runtime.config import FlowConfig
 from runtime.fault_note import FaultNote
+from runtime.map_writers import ForeignRecords, Writers
 from wire.net import NetworkFault
 
 _LOG = logging.getLogger(__name__)
@@ -26,14 +28,25 @@ BOTH_WAYS_INTERVAL_S: Final = 0.2
 class ReverseMapReader:
     """Keeps a ``ReverseFlow`` in step with the reverse flow's map."""
 
-    def __init__(self, config: FlowConfig, reverse: ReverseFlow, links: Links) -> None:
+    def __init__(
+        self, config: FlowConfig, reverse: ReverseFlow, links: Links, writers: Writers
+    ) -> None:
+        """Know where the map is; ``writers`` are those of the other direction's flow."""
+        self.foreign: Final = ForeignRecords()
+        """The records of its map that none of our programs has written."""
         self._config = config
+        self._registry = writers
         self._reverse = reverse
         self._links = links
         self._reader = TailReader(links.source_admin, map_topic_name(config.target))
         self._looking = trio.Lock()
         self._is_there = False
         self.fault = FaultNote(f"{config.name}: the map of the other direction")
+
+    @property
+    def topic(self) -> str:
+        """The other direction's map topic, on our source."""
+        return self._reader.topic
 
     async def run(self) -> None:
         """Catch up every interval."""
@@ -68,7 +81,7 @@ class ReverseMapReader:
                     *(self._config.name, self._reader.topic, source, target, source),
                 )
         if self._is_there and self._config.has_way_back:
-            async for _, record in self._reader.read_new():
+            async for record in believed(self._reader, self._registry, self.foreign):
                 self._reverse.replay(record.key, record.value)
             if self._reader.is_another:
                 await self._read_anew()
@@ -77,7 +90,7 @@ class ReverseMapReader:
     async def _read_anew(self) -> None:
         """Take over a map that was begun anew: its beginning lies before where we have read to."""
         reader, state = TailReader(self._links.source_admin, self._reader.topic), MapState()
-        async for _, record in reader.read_new():
+        async for record in believed(reader, self._registry, self.foreign):
             state.replay(record.key, record.value)
         self._reader = reader
         self._reverse.take_anew(state)

@@ -32,6 +32,7 @@ class FlowCollector(Collector):
         yield _roles(flows)
         yield _refused_settings(flows)
         yield _faults(self._runners)
+        yield _foreign_records(self._runners)
 
 
 def _roles(flows: Sequence[FlowHead]) -> Metric:
@@ -65,4 +66,17 @@ def _faults(runners: Sequence[FlowRunner]) -> Metric:
     for runner in runners:
         for part, fault in faults_by_part(runner).items():
             family.add_metric((runner.config.name, part), float(fault is not None))
+    return family
+
+
+def _foreign_records(runners: Sequence[FlowRunner]) -> Metric:
+    family = GaugeMetricFamily(
+        "mirror_foreign_records",
+        "Records of a map topic that no registered producer has written; they are not believed",
+        labels=("flow", "topic"),
+    )
+    for runner in runners:
+        if runner.engine is not None:
+            for topic, foreign in runner.engine.foreign_watch.foreign.items():
+                family.add_metric((runner.config.name, topic), foreign.count)
     return family

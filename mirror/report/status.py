@@ -11,6 +11,7 @@ from mirror.flow.runner import FlowRunner
 from mirror.flow.speed import Speed
 from mirror.groups.checkpoint_log import GroupPartition
 from mirror.groups.sync import GroupStatus
+from mirror.map.foreign_watch import told_foreign
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import ADVICE
 from runtime.fault_note import FaultNote
@@ -108,6 +109,8 @@ class FlowHead(TypedDict):
     """The origin of the source's group positions; empty if nobody reads them."""
     speed: SpeedReport | None
     """None while there is no daemon, or not for long enough."""
+    foreign_records: NotRequired[list[str]]
+    """A line for each map topic that others have written to: those records are not believed."""
 
 
 class FlowReport(FlowHead):
@@ -144,6 +147,7 @@ def flow_head(runner: FlowRunner) -> FlowHead:
         "refused_settings": [] if engine is None else _refused_settings(engine),
         "groups_by": "" if engine is None else engine.groups.origin,
         "speed": _speed(runner.progress.speed) if runner.role is Role.RUNNING else None,
+        "foreign_records": [] if engine is None else told_foreign(engine.foreign_watch.foreign),
     }
 
 
@@ -183,6 +187,7 @@ def _fault_notes(engine: Engine) -> dict[str, FaultNote]:
         "start": engine.starting_fault,
         "tasks": engine.task_fault,
         "discovery": engine.discovery.fault,
+        "writers of the map": engine.foreign_watch.fault,
         "rights": engine.acls.fault,
         "other workers' partitions": engine.peer_progress.fault,
         "MirrorMaker's topics": engine.mirrormaker.fault,

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from offset_translation.map_records import map_topic_name
+from runtime.map_writers import Writers
 from spark_audit.snapshot.origins import Arrivals
 from spark_audit.snapshot.seals import CannotTell
 from wire.errors import ErrorCode, describe
@@ -17,8 +18,10 @@ _EARLIEST: Final = -2
 _LATEST: Final = -1
 
 
-async def read_arrivals(cluster: Cluster, source: str, *, name: str) -> Arrivals:
+async def read_arrivals(cluster: Cluster, source: str, writers: Writers, *, name: str) -> Arrivals:
     """Return the arrivals by the map of all that came from `source`; none while there is no map.
+
+    Records of producers that are not among its `writers` say nothing.
 
     Raises CannotTell, with the cluster's name, for one that cannot be read to its end: a producer
     id that is not known makes what it brought look like the site's own.
@@ -26,7 +29,7 @@ async def read_arrivals(cluster: Cluster, source: str, *, name: str) -> Arrivals
     topic = map_topic_name(source)
     arrivals = Arrivals()
     try:
-        async for record in _records(cluster, topic):
+        async for record in _records(cluster, topic, writers):
             arrivals.replay(record.key, record.value)
     except (NetworkFault, CorruptBatch) as fault:
         raise CannotTell(f"cluster {name}: {topic}: {fault}") from fault
@@ -39,7 +42,7 @@ class _Unreadable(Exception):
     """The topic cannot be read; the message is the cluster's reason."""
 
 
-async def _records(cluster: Cluster, topic: str) -> AsyncIterator[Record]:
+async def _records(cluster: Cluster, topic: str, writers: Writers) -> AsyncIterator[Record]:
     view = (await cluster.metadata([topic], refresh=True)).topics.get(topic)
     if view is None or view.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return
@@ -55,6 +58,7 @@ async def _records(cluster: Cluster, topic: str) -> AsyncIterator[Record]:
     async for header, batch in read_partition(cluster, topic, 0, start, stop):
         if not crc_is_valid(batch):
             raise _Unreadable(f"the checksum of the batch at offset {header.base_offset} fails")
-        if not header.is_control:
+        is_believed = await writers.believes(header.producer_id, header.base_offset)
+        if is_believed and not header.is_control:
             for record in iterate_records(batch):
                 yield record

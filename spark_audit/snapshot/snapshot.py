@@ -21,6 +21,8 @@ import trio
 
 from runtime.config import ClusterConfig, Configuration, FlowConfig
 from runtime.long_nodes import read_document
+from runtime.map_registry import WitnessWriters
+from runtime.map_writers import Writers
 from runtime.running_flow import explain, find_differences
 from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
 from runtime.zookeeper import Node, ZooKeeper, ZooKeeperFault, open_zookeeper
@@ -102,8 +104,11 @@ async def take_snapshot(
             if promotion == before:
                 break
         partitions = {*on_source.logs, *on_target.logs} if wants.is_both_ways else set()
-        to_source = await _brought(source, flow.target, partitions)
-        to_target = await _brought(target, flow.source, partitions)
+        async with _open_witness(configuration) as (zookeeper, paths):
+            backward = WitnessWriters(zookeeper, paths, flow.target, flow.source)
+            forward = WitnessWriters(zookeeper, paths, flow.source, flow.target)
+            to_source = await _brought(source, flow.target, backward, partitions)
+            to_target = await _brought(target, flow.source, forward, partitions)
         await _require_absent(target, on_source.topics - on_target.topics)
         await _require_absent(source, on_target.topics - on_source.topics)
     _require_all_found(wants, on_source.topics)
@@ -152,7 +157,7 @@ async def _promotion(configuration: Configuration, wants: TopicFilter) -> Promot
 
 
 async def _brought(
-    site: _Site, other: str, partitions: set[TopicPartition]
+    site: _Site, other: str, writers: Writers, partitions: set[TopicPartition]
 ) -> Mapping[TopicPartition, Brought]:
     """Return what the other site's mirrors brought to these partitions; nothing of no places.
 
@@ -160,7 +165,7 @@ async def _brought(
     """
     if not partitions:
         return {}
-    return (await read_arrivals(site.cluster, other, name=site.name)).brought(partitions)
+    return (await read_arrivals(site.cluster, other, writers, name=site.name)).brought(partitions)
 
 
 async def _require_absent(site: _Site, topics: Set[str]) -> None:

@@ -19,6 +19,7 @@ from wire.messages.fetch import (
     FetchRequest,
     FetchResponse,
 )
+from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -250,6 +251,15 @@ def _partition(broker: "FakeBroker", topic: str, partition: int) -> "FakePartiti
     return held if held.leader == broker.node_id else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
+def init_producer_id(
+    broker: "FakeBroker", _: int, __: InitProducerIdRequest
+) -> InitProducerIdResponse:
+    broker.cluster.last_producer_id += 1
+    return InitProducerIdResponse(
+        error_code=0, producer_id=broker.cluster.last_producer_id, producer_epoch=0
+    )
+
+
 ANSWERS: Final[Mapping[int, Answer]] = {
     0: produce,
     1: fetch,
@@ -260,5 +270,6 @@ ANSWERS: Final[Mapping[int, Answer]] = {
     10: find_coordinator,
     15: describe_groups,
     16: list_groups,
+    22: init_producer_id,
     23: offset_for_leader_epoch,
 }

@@ -72,6 +72,7 @@ class FakeCluster:
         self.most_metadata = 4_096
         self.coordinators: dict[str, int] = {}
         self.controller = 0
+        self.last_producer_id = 5_000
         self.versions: dict[int, range] = {key: APIS[key].VERSIONS for key in ANSWERS}
         self.versions[API_VERSIONS] = range(4)
 

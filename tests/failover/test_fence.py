@@ -21,6 +21,7 @@ from failover.snapshot import open_site
 from offset_translation.map_records import map_topic_name
 from runtime.config import ClusterConfig
 from tests.clusters import RunningCluster, run_cluster
+from tests.doubles.map_writers import MemoryWriters
 from tests.failover.sites import QUIET, create_topic, produce, read_all, values_of
 from wire.errors import ErrorCode
 from wire.topic_partition import TopicPartition
@@ -89,13 +90,13 @@ async def test_seals_bound_the_map_and_are_taken_back(tmp_path: Path) -> None:
         create_topic(cluster, "orders", 2)
         produce(cluster, "orders", range(10))
         async with site_of(cluster) as site:
-            writer = MapFollower(site, "dc1")
+            writer = MapFollower(site, "dc1", MemoryWriters())
             await writer.refresh()
             assert writer.partitions == ()
             await writer.seal(
                 {TopicPartition("orders", 0): (12, 10), TopicPartition("orders", 1): (0, 0)}
             )
-            reader = MapFollower(site, "dc1")
+            reader = MapFollower(site, "dc1", MemoryWriters())
             await reader.refresh()
             assert reader.target_ends == {("orders", 0): 10, ("orders", 1): 0}
             assert reader.mirrored_end(TopicPartition("orders", 0)) == 12

@@ -19,6 +19,7 @@ from offset_translation.map_records import (
 )
 from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakeCluster, FakePartition, run_fake_cluster
+from tests.doubles.map_writers import MemoryWriters
 from wire.net import open_cluster
 from wire.record_batch import Record, build_batch
 from wire.topic_partition import TopicPartition
@@ -72,7 +73,7 @@ async def stage(
             open_cluster(dc2.bootstrap, client_id="failover") as there,
         ):
             site = Site(name="dc1", cluster=here)
-            follower = MapFollower(Site(name="dc2", cluster=there), "dc1")
+            follower = MapFollower(Site(name="dc2", cluster=there), "dc1", MemoryWriters())
 
             async def drain() -> int:
                 logs = SourceLogs(starts={ORDERS: source.start}, ends={ORDERS: source.end})

@@ -166,7 +166,7 @@ class SlowWitness(SleepyWitness):
         await trio.sleep(10)
         return path
 
-    async def get(self, _: str) -> Node | None:  # type: ignore[override]
+    async def get(self, _: str) -> Node | None:
         await trio.lowlevel.checkpoint()
         return self.node
 

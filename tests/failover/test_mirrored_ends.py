@@ -24,6 +24,7 @@ from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from offset_translation.tail import Tail
 from tests.doubles.fake_cluster import FakePartition, run_fake_cluster
+from tests.doubles.map_writers import MemoryWriters
 from tests.failover.journals import ended_promotion
 from tests.failover.test_foreign_writers import MIRROR, ORDERS, OTHER, PIECE, tell, write
 from wire.net import open_cluster
@@ -40,7 +41,7 @@ async def lost_source(*said: tuple[bytes, bytes]) -> AsyncIterator[tuple[FakePar
         log = cluster.create_topic("orders", 0).partitions[0]
         tell(cluster, *said)
         async with open_cluster(cluster.bootstrap, client_id="failover") as opened:
-            follower = MapFollower(Site(name="dc2", cluster=opened), "dc1")
+            follower = MapFollower(Site(name="dc2", cluster=opened), "dc1", MemoryWriters())
 
             async def look() -> MirroredEnd:
                 await follower.refresh([ORDERS])

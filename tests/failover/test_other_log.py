@@ -27,6 +27,7 @@ from offset_translation.map_records import (
 from offset_translation.runs import Place
 from runtime.config import load
 from tests.doubles.fake_cluster import FakeCluster, FakePartition, run_fake_cluster
+from tests.doubles.map_writers import MemoryWriters
 from tests.failover.between import effects_between
 from tests.failover.journals import begun, done, drained
 from tests.failover.plans import ALL_WELL, DC2, PLANNED
@@ -94,7 +95,7 @@ async def stage(
             open_cluster(dc1.bootstrap, client_id="failover") as source,
             open_cluster(dc2.bootstrap, client_id="failover") as target,
         ):
-            follower = MapFollower(Site(name="dc2", cluster=target), "dc1")
+            follower = MapFollower(Site(name="dc2", cluster=target), "dc1", MemoryWriters())
             yield Stage(dc1, dc2, Site(name="dc1", cluster=source), follower)
 
 
@@ -188,7 +189,7 @@ async def test_a_plan_refuses_by_a_map_of_another_log(
         view = SiteView(name="dc1", fault=None, ends={ORDERS: end}, groups={})
         target = there.follower.target
         ends = Ends(flow=flow, source=there.source, target=target)
-        found = await _read_mirrored(ends, view)
+        found = await _read_mirrored(ends, view, MemoryWriters())
         alike = replace(DC2, ends={ORDERS: end})
         seen = replace(
             ALL_WELL, source=view, target=alike, mirrored=found.ends, other_log=found.other_log

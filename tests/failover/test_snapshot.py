@@ -13,6 +13,7 @@ from failover.plan import SiteView
 from failover.site import Site
 from failover.snapshot import MAP_TIMEOUT_S, Ends, _read_mirrored
 from runtime.config import FlowConfig
+from tests.doubles.map_writers import MemoryWriters
 from wire.net import NetworkFault
 from wire.net.errors import RequestTimedOut
 from wire.topic_partition import TopicPartition
@@ -50,7 +51,7 @@ async def reached(patch: pytest.MonkeyPatch, takes_s: float, fault: NetworkFault
     patch.setattr(failover.snapshot, "MapFollower", SlowMap)
     site = cast("Site", None)
     ends = Ends(flow=cast("FlowConfig", Flow()), source=site, target=site)
-    return (await _read_mirrored(ends, AWAY)).ends
+    return (await _read_mirrored(ends, AWAY, MemoryWriters())).ends
 
 
 async def test_a_map_of_many_holes_may_take_longer_than_a_site_that_answers(

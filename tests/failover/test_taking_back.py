@@ -16,6 +16,7 @@ from failover.steps import StepName, StepState
 from offset_translation.map_records import map_topic_name, piece_start
 from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
+from tests.doubles.map_writers import MemoryWriters
 from tests.failover.between import effects_between
 from tests.failover.journals import begun
 from wire.record_batch import Record, build_batch
@@ -38,7 +39,7 @@ class Stage:
 
     async def sealed_at(self) -> int | None:
         """Where the map says that dc2's own records begin."""
-        follower = MapFollower(self.effects.target, "dc1")
+        follower = MapFollower(self.effects.target, "dc1", MemoryWriters())
         await follower.refresh([PLACE])
         return follower.maps[PLACE].sealed_at
 

@@ -6,6 +6,7 @@ from failover.map_follower import MapFollower
 from failover.probe import probe
 from failover.site import SiteUnclear
 from tests.doubles.fake_cluster import FakeCluster
+from tests.doubles.map_writers import MemoryWriters
 from tests.failover.maps import MAP, ORDERS, target_with_a_map
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
@@ -33,7 +34,7 @@ async def test_a_seal_refused_with_a_code_without_a_name_is_unclear() -> None:
     async with target_with_a_map(7) as (cluster, site):
         refuse_with(cluster, NAMELESS)
         with pytest.raises(SiteUnclear, match=f"^dc2 {MAP}-0: error {NAMELESS}$"):
-            await MapFollower(site, "dc1").seal({ORDERS: (7, 7)})
+            await MapFollower(site, "dc1", MemoryWriters()).seal({ORDERS: (7, 7)})
 
 
 async def test_a_probe_answered_with_a_code_without_a_name_tells_no_fence() -> None:

@@ -48,7 +48,7 @@ async def test_the_preflight_of_a_lost_source_finds_what_only_that_had(
     tmp_path: Path, data: bytes | None, unmirrored: dict[str, int]
 ) -> None:
     class Witness(SleepyWitness):
-        async def get(self, path: str) -> Node | None:  # type: ignore[override]
+        async def get(self, path: str) -> Node | None:
             await trio.lowlevel.checkpoint()
             if data is None or path != WitnessPaths(root="/r").assignment("dc1", "dc2"):
                 return None

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from mirror.flow.engine import MapRegistries
 from mirror.flow.flow_state import FlowState
 from mirror.flow.runner import FlowRunner
 from mirror.forward.routing import Routed
@@ -19,6 +20,7 @@ from runtime.config import load
 from runtime.flow_section import FlowConfig, PatternSet, Policy
 from runtime.witness import WorkerInfo
 from tests.dc_yaml import dc_yaml
+from tests.doubles.map_writers import MemoryWriters
 
 
 class Taken:
@@ -89,3 +91,8 @@ def runner_in(folder: Path) -> FlowRunner:
     runner = FlowRunner(configuration, flow, INFO, FlowMeasurements(flow.name))
     runner._is_member = runner._leads = True
     return runner
+
+
+def anybody() -> MapRegistries:
+    """Registries by which every record of a map counts."""
+    return MapRegistries(forward=MemoryWriters(), backward=MemoryWriters())

@@ -17,6 +17,7 @@ from kazoo.client import KazooClient
 from mirror.report.status import FlowReport, GroupReport, PartitionReport, StatusReport
 from offset_translation import checkpoint
 from offset_translation.checkpoint import Checkpoint, checkpoint_topic_name
+from runtime.map_writers import MapWriters
 from runtime.witness import WitnessPaths
 from tests.clusters import RunningCluster
 from tests.dc_yaml import dc_yaml, flow
@@ -28,12 +29,14 @@ from tests.forked import Process, start_program
 from wire.errors import ErrorCode
 from wire.net import open_cluster
 from wire.net.operations import append, list_offsets, read_partition
-from wire.record_batch import BatchHeader, iterate_records
+from wire.record_batch import BatchHeader, Record, build_batch, iterate_records
 from wire.topic_partition import TopicPartition
 
 TIMEOUT_S = 120
 STOP_TIMEOUT_S = 25
 
+MAP_WRITER = 90_001
+"""A producer id that no cluster gives during a test."""
 OFTEN: dict[str, Any] = {"discovery_interval_ms": 300}
 SHORT_SESSION = {"session_timeout_ms": 2_000}
 
@@ -81,6 +84,26 @@ def configure(sites: Sites, folder: Path, topics: str, more: str = "", *, back: 
     addresses = (sites.dc1.bootstrap, sites.dc2.bootstrap, sites.witness)
     file.write_text(one_flow(*addresses, f"/{folder.name}", topics, more, back=back))
     return file
+
+
+def register_map_writer(sites: Sites, folder: Path, source: str, target: str) -> None:
+    """Have the witness of a configuration in this folder know MAP_WRITER as a program of ours."""
+    path = WitnessPaths(root=f"/{folder.name}").map_writers(source, target)
+    client = KazooClient(hosts=sites.witness)
+    client.start()
+    client.create(path, MapWriters(registered={MAP_WRITER: 0}).encode(), makepath=True)
+    client.stop()
+    client.close()
+
+
+def map_batch(*records: tuple[bytes, bytes | None]) -> bytes:
+    """Return records of a map as MAP_WRITER writes them."""
+    return build_batch(
+        [Record(at, 0, *record) for at, record in enumerate(records)],
+        producer_id=MAP_WRITER,
+        producer_epoch=0,
+        base_sequence=0,
+    )
 
 
 @dataclass(slots=True)

@@ -29,7 +29,9 @@ from tests.mirror.daemon import (
     MirrorProcess,
     append_batches,
     configure,
+    map_batch,
     read_batches,
+    register_map_writer,
     run_mirror,
     wait_until,
 )
@@ -160,8 +162,8 @@ def test_ten_sigkills_during_a_replay_neither_lose_nor_double_a_record(
 def test_sigkills_over_a_source_with_holes_keep_the_map_exact(sites: Sites, tmp_path: Path) -> None:
     """What another mirror wrote into the source is left out: each such batch is a hole."""
     create_topic(sites.dc1, map_topic_name("dc2"))
-    key, value = mirror_producer(LOOP)
-    append_batches(sites.dc1, map_topic_name("dc2"), [build_batch([Record(0, 0, key, value)])])
+    append_batches(sites.dc1, map_topic_name("dc2"), [map_batch(mirror_producer(LOOP))])
+    register_map_writer(sites, tmp_path, "dc2", "dc1")
     create_topic(sites.dc1, "holes")
     chance, batches, sequence = random.Random(3), [], 0
     for place in range(800):

@@ -24,6 +24,8 @@ from tests.mirror.daemon import (
     MirrorProcess,
     append_batches,
     configure,
+    map_batch,
+    register_map_writer,
     run_mirror,
     wait_until,
     witness_of,
@@ -51,14 +53,14 @@ SLOWLY = "partition_fetch_bytes: 2048\n    fetch_max_bytes: 4096"
 def sites(sites: Sites) -> Sites:
     """Two clusters, the first of which knows of another mirror."""
     create_topic(sites.dc1, map_topic_name("dc2"))
-    known = build_batch([Record(0, 0, *mirror_producer(LOOP))])
-    append_batches(sites.dc1, map_topic_name("dc2"), [known])
+    append_batches(sites.dc1, map_topic_name("dc2"), [map_batch(mirror_producer(LOOP))])
     return sites
 
 
 @pytest.fixture
 def workers(sites: Sites, tmp_path: Path) -> Iterator[dict[str, MirrorProcess]]:
     """Three workers of one flow of the topic `shared`."""
+    register_map_writer(sites, tmp_path, "dc2", "dc1")
     file = configure(
         sites, tmp_path, f"shared-{tmp_path.name}", SLOWLY, back=f"shared-{tmp_path.name}"
     )

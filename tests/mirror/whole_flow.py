@@ -21,6 +21,7 @@ from offset_translation.map_records import MirrorProducer, map_topic_name, mirro
 from offset_translation.offset_map import OffsetMap
 from runtime.config import FlowConfig, PatternSet
 from tests.doubles.fake_cluster import FakeCluster, FakePartition
+from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG
 from tests.mirror.two_fakes import two_fakes
 from wire.net import open_cluster
@@ -98,7 +99,7 @@ async def whole_flow(
         source.batches, source.end = log, end
         target = dc2.create_topic("t", 0).partitions[0]
         dc2.create_topic(map_topic_name(config.source), 0)
-        map_log = MapLog(target_admin, config.source, 1)
+        map_log = MapLog(target_admin, config.source, 1, MemoryWriters())
         map_log._writer = MirrorProducer(producer_id=9, producer_epoch=0)
         ours = MirrorProducer(producer_id=7, producer_epoch=0)
         await map_log.write(lambda: [mirror_producer(ours)])
@@ -113,7 +114,8 @@ async def whole_flow(
         partition.leaders.follow_target(0)
         flow.partitions.take(partition)
         writers = TargetWriters(flow.for_producing, links)
-        way = RecordWay(ReverseMapReader(config, flow.reverse, links), map_log, writers)
+        reverse_map = ReverseMapReader(config, flow.reverse, links, MemoryWriters())
+        way = RecordWay(reverse_map, map_log, writers)
         async with trio.open_nursery() as nursery:
             await nursery.start(writers.run)
             nursery.start_soon(Positioning(flow.for_positioning, links, map_log).run)

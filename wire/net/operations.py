@@ -19,6 +19,7 @@ from wire.net.partition_operations import (
     log_ends,
     read_partition,
 )
+from wire.net.producer_ids import new_producer_id
 from wire.net.retries import GROUP_HAS_MEMBERS
 from wire.topic_partition import TopicPartition
 
@@ -40,5 +41,6 @@ __all__ = [
     "list_groups",
     "list_offsets",
     "log_ends",
+    "new_producer_id",
     "read_partition",
 ]

@@ -59,7 +59,11 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         await trio.sleep(clusters.pause_s)
         return [row_of(group)]
 
-    for step in (open_links, look, known_groups, look_at_group):
+    @asynccontextmanager
+    async def open_writers(_: object) -> AsyncIterator[None]:
+        yield None
+
+    for step in (open_links, open_writers, look, known_groups, look_at_group):
         monkeypatch.setattr(position_commands, step.__name__, step)
     return clusters
 

@@ -17,6 +17,7 @@ from offset_translation.runs import Place
 from runtime.config import PatternSet
 from tests.doubles.fake_answers import fetch, list_offsets
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
+from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG
 from tests.mirror.two_fakes import let_create, two_fakes
 from wire.headers import RequestHeader
@@ -81,7 +82,7 @@ async def test_a_map_that_is_written_anew_is_as_safe_as_one_that_the_mirror_make
                 target_admin=client,
             )
             record = piece_start("t", 0, source_start=5, place=Place(0))
-            await write_records(CONFIG, links, [record])
+            await write_records(CONFIG, links, MemoryWriters(), [record])
         [batch] = fake.topics[map_topic_name("dc1")].partitions[0].batches
     assert parse_header(batch).record_count == 1
     assert asked == MAP_SETTINGS
@@ -132,5 +133,5 @@ async def test_a_transaction_that_is_open_on_the_source_holds_nothing_up(
         hold_open(dc1, 2)
         with trio.fail_after(5):
             flow = replace(CONFIG, topics=EVERYTHING)
-            assert await _rebuild(flow, links, write=False) == DONE
+            assert await _rebuild(flow, links, lambda _, __: MemoryWriters(), write=False) == DONE
     assert capsys.readouterr().out.startswith("t-0: 2 mirrored records, 1 boundaries\n")

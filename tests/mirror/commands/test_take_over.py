@@ -11,6 +11,7 @@ from mirror.commands.positions import DONE
 from offset_translation.map_records import MapState, piece_start, source_topic
 from offset_translation.runs import Place
 from tests.doubles.fake_cluster import run_fake_cluster
+from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG
 from wire.net import open_cluster
 from wire.topic_partition import TopicPartition
@@ -37,11 +38,11 @@ async def test_a_topic_that_was_made_again_is_not_noted_as_the_one_that_was_mirr
     async def take_one(_: Any, __: Any, place: TopicPartition, ___: Any) -> Any:
         return "goes on", [piece_start(*place, source_start=0, place=Place(0))]
 
-    async def write(_: Any, __: Any, records: Any) -> None:
-        for record in records:
+    async def write(*arguments: Any) -> None:
+        for record in arguments[-1]:
             state.replay(*record)
 
-    for name, fake in {
+    fakes: dict[str, Any] = {
         "_refuse_beside_mirrormaker": nothing,
         "_records_of": nothing,
         "_syncs": nothing,
@@ -50,7 +51,8 @@ async def test_a_topic_that_was_made_again_is_not_noted_as_the_one_that_was_mirr
         "read_map": the_map,
         "_take_over_one": take_one,
         "write_records": write,
-    }.items():
+    }
+    for name, fake in fakes.items():
         monkeypatch.setattr(take_over, name, fake)
     async with run_fake_cluster() as dc1, open_cluster(dc1.bootstrap, client_id="t") as cluster:
         ids = {name: dc1.create_topic(name, 0).topic_id for name in ("known", "new")}
@@ -61,5 +63,8 @@ async def test_a_topic_that_was_made_again_is_not_noted_as_the_one_that_was_mirr
             target_data=cluster,
             target_admin=cluster,
         )
-        assert await take_over._take_over(CONFIG, links, "offsets", write=True) == DONE
+        assert (
+            await take_over._take_over(CONFIG, links, MemoryWriters(), "offsets", write=True)
+            == DONE
+        )
     assert state.topic_ids == {"known": OLD, "new": ids["new"]}

@@ -8,7 +8,7 @@ from mirror.forward.routing import Routed
 from mirror.state.batches import Cursor, Forward
 from mirror.state.measurements import FlowMeasurements
 from offset_translation.runs import Place
-from tests.mirror.building import CONFIG, flow_with
+from tests.mirror.building import CONFIG, anybody, flow_with
 
 
 async def test_what_comes_while_a_flow_drains_is_not_sent() -> None:
@@ -20,7 +20,12 @@ async def test_what_comes_while_a_flow_drains_is_not_sent() -> None:
         target_data=anything,
         target_admin=anything,
     )
-    engine = Engine(CONFIG, links, FlowMeasurements("dc1->dc2"))
+    engine = Engine(
+        CONFIG,
+        links,
+        FlowMeasurements("dc1->dc2"),
+        anybody(),
+    )
     _, partition = flow_with()
     engine.flow.partitions.take(partition)
     engine.flow.gate.close()

@@ -14,6 +14,7 @@ from offset_translation.map_records import MirrorProducer, mirror_producer
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from tests.doubles.fake_cluster import run_fake_cluster
+from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG, Taken, way_of
 from wire.net import open_cluster
 from wire.record_batch import Record, build_batch
@@ -35,7 +36,7 @@ async def test_topics_without_an_id_are_fetched_by_name() -> None:
                 target_admin=client,
             )
             flow = FlowState(config=CONFIG, measurements=FlowMeasurements("dc1->dc2"))
-            map_log = MapLog(client, "dc1", 1)
+            map_log = MapLog(client, "dc1", 1, MemoryWriters())
             producer = MirrorProducer(producer_id=7, producer_epoch=0)
             map_log.state.replay(*mirror_producer(producer))
             for name in ("a", "b"):

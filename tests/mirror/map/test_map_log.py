@@ -1,17 +1,40 @@
 """The map topic, written by several workers, one of which has been given up for dead."""
 
 from collections.abc import Iterator
+from uuid import UUID
 
 import pytest
 
-from mirror.map.map_log import MapLog, MapUnwritable
-from offset_translation.map_records import piece_start
+from mirror.clusters.admin import ensure_topic, topic_configs
+from mirror.clusters.tail_reader import TailReader
+from mirror.map.map_log import MAP_SETTINGS, MapLog, MapUnwritable
+from offset_translation.map_records import (
+    MirrorProducer,
+    Reached,
+    decode_key,
+    map_topic_name,
+    mirror_producer,
+    piece_start,
+    reached,
+    run_start,
+    seal,
+    set_aside,
+    source_topic,
+    target_topic,
+    withdrawal,
+)
 from offset_translation.runs import Place
 from tests.clusters import RunningCluster, run_cluster
+from tests.doubles.map_writers import MemoryWriters
 from wire.net import open_cluster
+from wire.net.operations import LATEST, append, list_offsets
+from wire.record_batch import Record, build_batch
 from wire.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.integration
+
+
+FOREIGN = MirrorProducer(producer_id=77, producer_epoch=0)
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +47,10 @@ async def test_a_fenced_worker_writes_nothing_and_what_it_wrote_before_is_read(
     cluster: RunningCluster,
 ) -> None:
     async with open_cluster(cluster.addresses, client_id="test") as client:
-        asleep, awake = MapLog(client, "dc1", 1), MapLog(client, "dc1", 1)
+        asleep, awake = (
+            MapLog(client, "dc1", 1, MemoryWriters()),
+            MapLog(client, "dc1", 1, MemoryWriters()),
+        )
         await asleep.load()
         await asleep.ensure_producer()
         await awake.load()
@@ -41,7 +67,7 @@ async def test_a_fenced_worker_writes_nothing_and_what_it_wrote_before_is_read(
         with pytest.raises(MapUnwritable, match="INVALID_PRODUCER_EPOCH"):
             await asleep.write(lambda: [piece_start("t", 0, source_start=90, place=Place(2))])
         await awake.write(lambda: [piece_start("t", 0, source_start=9, place=Place(2))])
-        late = MapLog(client, "dc1", 1)
+        late = MapLog(client, "dc1", 1, MemoryWriters())
         await late.load()
         late.state.advance({TopicPartition("t", 0): 3, TopicPartition("t", 1): 1})
         assert late.state.maps[TopicPartition("t", 0)].mirrored_source_end == 10
@@ -52,10 +78,91 @@ async def test_a_worker_that_has_written_nothing_can_be_fenced_too(
     cluster: RunningCluster,
 ) -> None:
     async with open_cluster(cluster.addresses, client_id="test") as client:
-        asleep, awake = MapLog(client, "dc9", 1), MapLog(client, "dc9", 1)
+        asleep, awake = (
+            MapLog(client, "dc9", 1, MemoryWriters()),
+            MapLog(client, "dc9", 1, MemoryWriters()),
+        )
         await asleep.load()
         await awake.load()
         await awake.ensure_producer()
         await awake.fence(asleep.writer)
         with pytest.raises(MapUnwritable, match="INVALID_PRODUCER_EPOCH"):
             await asleep.write(lambda: [piece_start("t", 0, source_start=1, place=Place(0))])
+
+
+def forged(*records: tuple[bytes, bytes | None]) -> bytes:
+    """A batch as any client with the right to write sends it."""
+    return build_batch([Record(at, 1, *record) for at, record in enumerate(records)])
+
+
+async def test_what_a_client_writes_to_the_map_is_counted_and_not_believed(
+    cluster: RunningCluster,
+) -> None:
+    async with open_cluster(cluster.addresses, client_id="test") as client:
+        registry = MemoryWriters(is_strict=True)
+        map_log = MapLog(client, "dc3", 1, registry)
+        await map_log.load()
+        await map_log.ensure_producer()
+        own = piece_start("t", 0, source_start=5, place=Place(0))
+        await map_log.write(lambda: [own])
+        piece = piece_start("t", 0, source_start=40, place=Place(20))
+        batch = forged(piece, mirror_producer(FOREIGN), withdrawal(decode_key(own[0])))
+        answer = await append(client, map_log.topic, 0, batch)
+        await map_log.catch_up()
+        late = MapLog(client, "dc3", 1, registry)
+        await late.load()
+        for one in (map_log, late):
+            one.state.advance({TopicPartition("t", 0): 30})
+            assert one.state.maps[TopicPartition("t", 0)].mirrored_source_end == 35
+            assert FOREIGN.producer_id not in one.state.producer_ids
+            assert (one.foreign.count, one.foreign.by_producer) == (
+                3,
+                {-1: (answer.base_offset, 3)},
+            )
+
+
+async def test_a_record_whose_key_a_client_has_written_outlasts_the_cleaner(
+    cluster: RunningCluster,
+) -> None:
+    """The cleaner keeps the last record of a key; without ours the map would lack a piece."""
+    async with open_cluster(cluster.addresses, client_id="test") as client:
+        registry = MemoryWriters(is_strict=True)
+        map_log = MapLog(client, "dc4", 1, registry)
+        await map_log.load()
+        await map_log.ensure_producer()
+        own = [
+            piece_start("t", 0, source_start=5, place=Place(0)),
+            seal("t", 1, source_end=9, target_end=7),
+            run_start("t", 2, place=Place(4), target_start=6),
+            reached("t", 2, Reached(place=Place(4), target_end=6)),
+            source_topic("t", UUID(int=7)),
+            target_topic("t", 0, UUID(int=8)),
+            set_aside("t", 3, source_start=4, source_end=6),
+            mirror_producer(map_log.producer),
+        ]
+        await map_log.write(lambda: own)
+        await append(client, map_log.topic, 0, forged(*((key, None) for key, _ in own)))
+        await map_log.catch_up()
+        await map_log.restore_overwritten()
+        last: dict[bytes | None, bytes | None] = {}
+        async for _, record in TailReader(client, map_log.topic).read_new():
+            last[record.key] = record.value
+        assert [last[key] for key, _ in own] == [value for _, value in own]
+        end = (await list_offsets(client, [TopicPartition(map_log.topic, 0)], LATEST)).popitem()
+        await map_log.catch_up()
+        await map_log.restore_overwritten()
+        again = (await list_offsets(client, [TopicPartition(map_log.topic, 0)], LATEST)).popitem()
+        assert again == end, "once is enough"
+
+
+async def test_a_map_topic_that_somebody_else_has_made_gets_the_settings_of_a_map(
+    cluster: RunningCluster,
+) -> None:
+    async with open_cluster(cluster.addresses, client_id="test") as client:
+        topic = map_topic_name("dc5")
+        await ensure_topic(
+            client, topic, replication_factor=1, configs={"cleanup.policy": "delete"}
+        )
+        await MapLog(client, "dc5", 1, MemoryWriters()).load()
+        settings = (await topic_configs(client, [topic]))[topic]
+    assert {name: settings[name] for name in MAP_SETTINGS} == MAP_SETTINGS

@@ -10,6 +10,7 @@ from offset_translation.map_records import MirrorProducer, mirror_producer, piec
 from offset_translation.runs import Place
 from tests.doubles.fake_answers import ANSWERS, fetch
 from tests.doubles.fake_cluster import FakePartition, run_fake_cluster
+from tests.doubles.map_writers import MemoryWriters
 from wire.compression import Compression
 from wire.headers import RequestHeader
 from wire.messages.fetch import FetchRequest, FetchResponse
@@ -66,7 +67,7 @@ async def test_after_a_lost_answer_writing_goes_on_however_the_broker_keeps_a_ba
 
         broker.scripts[ProduceRequest.API_KEY] = keep
         async with open_cluster(fake.bootstrap, client_id="test") as client:
-            map_log = MapLog(client, "dc1", 1)
+            map_log = MapLog(client, "dc1", 1, MemoryWriters())
             map_log._writer = MirrorProducer(producer_id=9, producer_epoch=0)
             ours = mirror_producer(MirrorProducer(producer_id=7, producer_epoch=0))
             await map_log.write(lambda: [ours, PIECE])
@@ -92,7 +93,7 @@ async def test_a_repetition_that_is_another_write_is_written_again() -> None:
 
         broker.scripts[ProduceRequest.API_KEY] = repeat
         async with open_cluster(fake.bootstrap, client_id="test") as client:
-            map_log = MapLog(client, "dc1", 1)
+            map_log = MapLog(client, "dc1", 1, MemoryWriters())
             map_log._writer = MirrorProducer(producer_id=9, producer_epoch=0)
             await map_log.write(
                 lambda: [mirror_producer(MirrorProducer(producer_id=7, producer_epoch=0))]
@@ -122,7 +123,7 @@ async def test_a_write_that_comes_back_damaged_is_a_write_that_failed(
 
         broker.scripts[FetchRequest.API_KEY] = damage
         async with open_cluster(fake.bootstrap, client_id="test") as client:
-            map_log = MapLog(client, "dc1", 1)
+            map_log = MapLog(client, "dc1", 1, MemoryWriters())
             map_log._writer = MirrorProducer(producer_id=9, producer_epoch=0)
             map_log._is_unsure = True
             with pytest.raises(MapUnwritable, match="damaged batch at offset 0"):

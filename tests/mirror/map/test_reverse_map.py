@@ -15,6 +15,7 @@ from offset_translation.map_records import (
 )
 from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakeCluster
+from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG
 from tests.mirror.two_fakes import two_fakes
 from wire.record_batch import Record, assign_offsets, build_batch
@@ -42,7 +43,7 @@ async def test_a_map_that_was_made_again_is_read_from_its_beginning(later: tuple
     """Else the batches of the new mirror would be sent back, and come again."""
     async with two_fakes() as (dc1, _, links):
         reverse = ReverseFlow()
-        reader = ReverseMapReader(CONFIG, reverse, links)
+        reader = ReverseMapReader(CONFIG, reverse, links, MemoryWriters())
         dc1.create_topic(MAP, 0)
         announce(dc1, 7, 8)
         await reader.catch_up()
@@ -64,7 +65,9 @@ async def test_a_map_is_not_read_where_no_flow_goes_the_other_way(
 ) -> None:
     async with two_fakes() as (dc1, _, links):
         reverse = ReverseFlow()
-        reader = ReverseMapReader(replace(CONFIG, has_way_back=False), reverse, links)
+        reader = ReverseMapReader(
+            replace(CONFIG, has_way_back=False), reverse, links, MemoryWriters()
+        )
         dc1.create_topic(MAP, 0)
         announce(dc1, 7)
         await reader.catch_up()
@@ -76,7 +79,7 @@ async def test_a_map_is_not_read_where_no_flow_goes_the_other_way(
 async def test_an_id_that_is_every_plain_producers_is_refused_in_a_map() -> None:
     async with two_fakes() as (dc1, _, links):
         reverse = ReverseFlow()
-        reader = ReverseMapReader(CONFIG, reverse, links)
+        reader = ReverseMapReader(CONFIG, reverse, links, MemoryWriters())
         dc1.create_topic(MAP, 0)
         announce(dc1, 7)
         batch = build_batch(
@@ -90,3 +93,17 @@ async def test_an_id_that_is_every_plain_producers_is_refused_in_a_map() -> None
         await reader.catch_up()
         assert reverse.loop_ids == {7}
         assert reverse.arrived.rejected == ["a map record cannot have producer_id -1"]
+
+
+async def test_a_producer_that_a_client_names_in_the_map_is_no_mirror() -> None:
+    """Its records would be left out as if they had come from the target, with a lag of 0."""
+    async with two_fakes() as (dc1, _, links):
+        reverse = ReverseFlow()
+        reader = ReverseMapReader(CONFIG, reverse, links, MemoryWriters(is_strict=True))
+        dc1.create_topic(MAP, 0)
+        announce(dc1, 7)
+        await reader.catch_up()
+        assert (reverse.loop_ids, reverse.arrived.maps) == (frozenset(), {})
+        assert reader.foreign.describe() == [
+            "2 of producer id -1 (a plain producer), from offset 0 on"
+        ]

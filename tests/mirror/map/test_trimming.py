@@ -14,6 +14,7 @@ from offset_translation.map_records import MapState, map_topic_name, piece_start
 from offset_translation.runs import Place
 from offset_translation.translation import translate
 from tests.clusters import run_cluster
+from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG
 from wire.net import open_cluster
 from wire.topic_partition import TopicPartition
@@ -37,7 +38,7 @@ async def test_what_a_map_forgets_stays_forgotten_and_the_rest_is_as_it_was(
                 target_data=client,
                 target_admin=client,
             )
-            map_log = MapLog(client, "dc1", None)
+            map_log = MapLog(client, "dc1", None, MemoryWriters())
             await map_log.load()
             records = [
                 piece_start(*PLACE, source_start=3 * n, place=Place(2 * n)) for n in range(PIECES)

@@ -10,7 +10,7 @@ from mirror.flow.runner import FlowRunner
 from mirror.report.exporter import FlowCollector
 from mirror.report.status import flow_head
 from tests.doubles.fake_cluster import run_fake_cluster
-from tests.mirror.building import runner_in
+from tests.mirror.building import anybody, runner_in
 from tests.mirror.groups.source_logs import source_of
 
 
@@ -31,7 +31,12 @@ async def test_a_flow_that_cannot_start_says_so_though_it_has_no_partition(tmp_p
     runner = runner_in(tmp_path)
     async with run_fake_cluster() as fake, source_of(fake) as (_, flow, links):
         assert faults(runner) == ({}, [])
-        runner.engine = engine = Engine(flow.config, links, runner.measurements)
+        runner.engine = engine = Engine(
+            flow.config,
+            links,
+            runner.measurements,
+            anybody(),
+        )
         runner._working = trio.CancelScope()
         assert set(faults(runner)[0].values()) == {0}
         engine.starting_fault.note("dc2: b:1: Connection refused")
@@ -44,6 +49,11 @@ async def test_an_engine_that_has_ended_has_no_faults(tmp_path: Path) -> None:
     """A source that is lost keeps its faults at a promotion, and then nobody asks it any more."""
     runner = runner_in(tmp_path)
     async with run_fake_cluster() as fake, source_of(fake) as (_, flow, links):
-        runner.engine = engine = Engine(flow.config, links, runner.measurements)
+        runner.engine = engine = Engine(
+            flow.config,
+            links,
+            runner.measurements,
+            anybody(),
+        )
         engine.discovery.fault.note("dc1: a:1: Connection refused")
         assert faults(runner) == ({}, [])

@@ -18,7 +18,7 @@ from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.offset_map import OffsetMap
 from tests.doubles.fake_cluster import run_fake_cluster
-from tests.mirror.building import runner_in
+from tests.mirror.building import anybody, runner_in
 from tests.mirror.groups.source_logs import source_of
 from wire.topic_partition import TopicPartition
 
@@ -29,7 +29,12 @@ async def runner_with(folder: Path, partitions: int) -> FlowRunner:
     """A flow with so many partitions, the first of which is placed, and with one group."""
     runner = runner_in(folder)
     async with run_fake_cluster() as fake, source_of(fake) as (_, flow, links):
-        runner.engine = engine = Engine(flow.config, links, runner.measurements)
+        runner.engine = engine = Engine(
+            flow.config,
+            links,
+            runner.measurements,
+            anybody(),
+        )
     for index in range(partitions):
         one = MirroredPartition(
             "t",

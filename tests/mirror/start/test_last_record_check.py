@@ -17,6 +17,7 @@ from mirror.state.partition_state import PartitionState
 from offset_translation.map_records import MirrorProducer
 from offset_translation.offset_map import OffsetMap
 from tests.doubles.fake_cluster import FakeCluster
+from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG
 from tests.mirror.two_fakes import two_fakes
 from wire.compression import Compression
@@ -226,7 +227,7 @@ async def test_a_refused_partition_waits_to_be_looked_at_and_the_others_go_on() 
     refused = RequestRefused("fetch of orders-0 at 5", ErrorCode.UNKNOWN_SERVER_ERROR)
     async with two_fakes() as (_, dc2, links):
         dc2.create_topic("dc1.offset-map.internal", 0)
-        map_log = MapLog(links.target_admin, "dc1", 1)
+        map_log = MapLog(links.target_admin, "dc1", 1, MemoryWriters())
         map_log._writer = producer
         flow = FlowState(config=CONFIG, measurements=FlowMeasurements("dc1->dc2"))
         for partition in partitions:

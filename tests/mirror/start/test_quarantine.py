@@ -31,6 +31,7 @@ from runtime.diverged import Origin, origin_of
 from runtime.flow_section import Policy
 from tests.doubles.fake_answers import ANSWERS
 from tests.doubles.fake_cluster import FakeCluster, FakePartition, Raw
+from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG
 from tests.mirror.two_fakes import two_fakes
 from wire.messages.produce import ProduceRequest
@@ -114,7 +115,7 @@ async def staged(folder: Path) -> AsyncIterator[Stage]:
         config = replace(CONFIG, diverged_folder=folder / "diverged")
         config = replace(config, policies={"target_diverged": Policy.QUARANTINE})
         flow = FlowState(config=config, measurements=FlowMeasurements("dc1->dc2"))
-        map_log = MapLog(links.target_admin, "dc1", 1)
+        map_log = MapLog(links.target_admin, "dc1", 1, MemoryWriters())
         map_log.state.replay(*mirror_producer(FORWARD))
         for record in (
             mirror_producer(BACK),

@@ -25,6 +25,7 @@ from offset_translation.map_records import (
 from offset_translation.runs import Place
 from runtime.flow_section import Policy
 from tests.doubles.fake_cluster import FakePartition
+from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG
 from tests.mirror.start.tails import a_batch
 from tests.mirror.two_fakes import two_fakes
@@ -76,7 +77,7 @@ async def staged() -> AsyncIterator[Stage]:
         target.batches = [a_batch(OTHERS, at) for at in range(0, COUNT, 2)]
         config = replace(CONFIG, is_active_active=True)
         flow = FlowState(config=config, measurements=FlowMeasurements("dc1->dc2"))
-        map_log = MapLog(links.target_admin, "dc1", 1)
+        map_log = MapLog(links.target_admin, "dc1", 1, MemoryWriters())
         map_log._writer = MirrorProducer(producer_id=9, producer_epoch=0)
         ours = MirrorProducer(producer_id=7, producer_epoch=0)
         for record in (

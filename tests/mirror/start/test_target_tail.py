@@ -21,6 +21,7 @@ from offset_translation.runs import Place
 from offset_translation.tail import Tail, TailGarbled
 from tests.doubles.fake_answers import ANSWERS, fetch
 from tests.doubles.fake_cluster import FakeBroker, FakeCluster, Script, run_fake_cluster
+from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG
 from tests.mirror.start.tails import a_batch
 from tests.mirror.two_fakes import two_fakes
@@ -56,7 +57,7 @@ def fill(fake: FakeCluster, *leaders: int) -> list[MirroredPartition]:
 async def read(
     cluster: Cluster, partitions: list[MirroredPartition], *, shared: bool, end: int = 2
 ) -> Tails:
-    map_log = MapLog(cluster, "dc1", 1)
+    map_log = MapLog(cluster, "dc1", 1, MemoryWriters())
     map_log.state.replay(*mirror_producer(MIRROR))
     target: dict[TopicPartition, LogEnds | ErrorCode] = {
         TopicPartition(one.topic, one.index): LogEnds(start=0, end=end) for one in partitions
@@ -109,7 +110,7 @@ async def test_records_of_others_are_not_taken_for_mirrored_by_who_stops(
         place = TopicPartition(partition.topic, 0)
         source_start = 0 if state is PartitionState.CATCHING_UP else 5
         async with open_cluster(fake.bootstrap, client_id="test") as cluster:
-            map_log = MapLog(cluster, "dc1", 1)
+            map_log = MapLog(cluster, "dc1", 1, MemoryWriters())
             map_log._writer = MirrorProducer(producer_id=9, producer_epoch=0)
             flow = FlowState(
                 config=replace(CONFIG, is_active_active=True),
@@ -239,7 +240,7 @@ async def test_a_target_that_may_not_be_read_does_not_hold_up_others_of_its_lead
         broker.scripts[FETCH] = forbidden
         config = replace(CONFIG, is_active_active=shared)
         flow = FlowState(config=config, measurements=FlowMeasurements("dc1->dc2"))
-        map_log = MapLog(links.target_admin, "dc1", 1)
+        map_log = MapLog(links.target_admin, "dc1", 1, MemoryWriters())
         map_log._writer = MirrorProducer(producer_id=9, producer_epoch=0)
         map_log.state.replay(*mirror_producer(MIRROR))
         for one in partitions:
@@ -277,7 +278,7 @@ async def test_what_has_come_since_a_partition_was_interrupted_is_looked_at(
             target_data=target,
             target_admin=target,
         )
-        map_log = MapLog(target, "dc1", 1)
+        map_log = MapLog(target, "dc1", 1, MemoryWriters())
         map_log._writer = MirrorProducer(producer_id=9, producer_epoch=0)
         map_log.state.replay(*mirror_producer(MIRROR))
         positioning = Positioning(flow.for_positioning, links, map_log)

@@ -24,6 +24,7 @@ from offset_translation.runs import Place
 from offset_translation.tail import Tail
 from tests.doubles.fake_answers import ANSWERS
 from tests.doubles.fake_cluster import run_fake_cluster
+from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG, Taken, way_of
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
@@ -56,7 +57,7 @@ class Stage:
         )
         config = replace(CONFIG, is_active_active=True)
         self.flow = FlowState(config=config, measurements=FlowMeasurements("dc1->dc2"))
-        self.map_log = MapLog(client, "dc1", 1)
+        self.map_log = MapLog(client, "dc1", 1, MemoryWriters())
         self.map_log._writer = MirrorProducer(producer_id=9, producer_epoch=0)
         self.map_log.state.replay(*mirror_producer(MirrorProducer(producer_id=7, producer_epoch=0)))
         self.map_log.state._map(topic, 0).announce(0, Place(0))

@@ -17,6 +17,7 @@ from mirror.state.wakeups import FlowGate
 from mirror.topics.discovery import Discovery
 from runtime.config import FlowConfig, PatternSet
 from tests.doubles.fake_cluster import FakeCluster
+from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG
 from tests.mirror.two_fakes import two_fakes
 from wire.headers import RequestHeader
@@ -112,7 +113,7 @@ async def discovery(
     if leads:
         flow.share.lead()
     async with two_fakes(brokers) as (dc1, dc2, links):
-        map_log = MapLog(links.target_admin, "dc1", None)
+        map_log = MapLog(links.target_admin, "dc1", None, MemoryWriters())
         yield Discovery(flow.for_discovery, links, map_log), dc1, dc2, map_log
 
 

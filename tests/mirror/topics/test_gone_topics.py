@@ -29,6 +29,7 @@ from mirror.topics.gone_topics import (
 from offset_translation.offset_map import OffsetMap
 from runtime.config import PatternSet
 from tests.doubles.fake_cluster import run_fake_cluster
+from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG
 from wire.headers import RequestHeader
 from wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsResponse
@@ -92,7 +93,7 @@ async def flow_after_a_deletion() -> AsyncIterator[tuple[GoneTopics, FlowState, 
                 target_data=target,
                 target_admin=target,
             )
-            map_log = MapLog(target, "dc1", None)
+            map_log = MapLog(target, "dc1", None, MemoryWriters())
             for topic in ("leaves", "theirs", "stays", "stays-too", "stays-as-well"):
                 dc2.create_topic(topic, 0).partitions[0].end = 3 if topic == "theirs" else 2
                 map_log.state.topic_ids[topic] = UUID(int=7)

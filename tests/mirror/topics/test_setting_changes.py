@@ -12,6 +12,7 @@ from mirror.topics import discovery as topics
 from mirror.topics.discovery import Discovery
 from mirror.topics.setting_changes import OwnChanges
 from tests.doubles.fake_cluster import FakeCluster
+from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG
 from tests.mirror.topics.discovering import discovery, note_changes, tell_settings
 from wire.headers import RequestHeader
@@ -68,7 +69,9 @@ async def test_a_change_on_one_site_comes_to_the_other_whichever_direction_looks
         back_config = replace(there._config.current, source="dc2", target="dc1")
         flow = FlowState(config=back_config, measurements=FlowMeasurements("b"))
         flow.share.lead()
-        back = Discovery(flow.for_discovery, links, MapLog(links.target_admin, "dc2", None))
+        back = Discovery(
+            flow.for_discovery, links, MapLog(links.target_admin, "dc2", None, MemoryWriters())
+        )
         for looking, fake in ((there, dc1), (back, dc2)):
             ids = looking._map_log.state.topic_ids
             ids["orders"] = fake.topics["orders"].topic_id

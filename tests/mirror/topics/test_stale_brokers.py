@@ -12,10 +12,12 @@ from mirror.topics import discovery as topics
 from mirror.topics.discovery import Discovery
 from mirror.topics.gone_topics import LEAST_GRACE_MS
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
+from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG
 from tests.mirror.topics.discovering import discovery, note_deletions, tell_settings
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
+from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from wire.net import Cluster, open_cluster
 from wire.topic_partition import TopicPartition
@@ -165,6 +167,9 @@ async def test_who_has_no_producer_ids_to_give_keeps_no_flow_from_starting() -> 
         code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS  # as Kafka's RPCProducerIdManager says it
         return InitProducerIdResponse(error_code=code, producer_epoch=-1)
 
+    async def tell_nothing(_: RequestHeader, __: object) -> DescribeConfigsResponse:
+        return DescribeConfigsResponse(results=())
+
     async with (
         run_fake_cluster(2) as fake,
         open_cluster(fake.bootstrap, client_id="test") as cluster,
@@ -172,7 +177,10 @@ async def test_who_has_no_producer_ids_to_give_keeps_no_flow_from_starting() -> 
         fake.versions[InitProducerIdRequest.API_KEY] = InitProducerIdRequest.VERSIONS
         for node, script in ((0, refuse), (1, give)):
             fake.brokers[node].scripts[InitProducerIdRequest.API_KEY] = script
+        fake.versions[DescribeConfigsRequest.API_KEY] = DescribeConfigsRequest.VERSIONS
+        for broker in fake.brokers.values():
+            broker.scripts[DescribeConfigsRequest.API_KEY] = tell_nothing
         fake.create_topic("dc1.offset-map.internal", 0)
-        map_log = MapLog(cluster, "dc1", 1)
+        map_log = MapLog(cluster, "dc1", 1, MemoryWriters())
         await map_log.load()
         assert map_log.writer.producer_id == 5

@@ -6,6 +6,7 @@ from mirror.state.measurements import FlowMeasurements
 from mirror.workers.peer_progress import PeerProgress
 from offset_translation.map_records import piece_start
 from offset_translation.runs import Place
+from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG
 from tests.mirror.two_fakes import two_fakes
 from wire.topic_partition import TopicPartition
@@ -20,7 +21,7 @@ async def test_a_peers_partition_is_told_of_when_it_has_moved_on_or_is_vouched_f
         source.end = target.end = 10
         flow = FlowState(config=CONFIG, measurements=FlowMeasurements(CONFIG.name))
         flow.share.see({PLACE})
-        map_log = MapLog(links.target_admin, "dc1", 1)
+        map_log = MapLog(links.target_admin, "dc1", 1, MemoryWriters())
         map_log.state.replay(*piece_start(*PLACE, source_start=0, place=Place(0)))
         elsewhere = PeerProgress(
             flow.live_config,

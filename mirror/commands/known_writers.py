@@ -1,0 +1,45 @@
+"""The registries of map writers, as the commands beside the daemon ask them."""
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import Final, TypeAlias
+
+from runtime.config import Configuration
+from runtime.map_registry import Anybody, WitnessWriters
+from runtime.map_writers import Writers
+from runtime.witness import WitnessPaths
+from runtime.zookeeper import ZooKeeperFault, open_zookeeper
+
+_LOG = logging.getLogger(__name__)
+
+PATIENCE_MS: Final = 5_000
+WritersOf: TypeAlias = Callable[[str, str], Writers]
+"""Returns who may write the map of the flow from a source to a target."""
+
+
+@asynccontextmanager
+async def open_writers(configuration: Configuration) -> AsyncIterator[WritersOf]:
+    """Yield the registries in the witness.
+
+    The commands are for the day on which everything is broken: without a witness they believe all
+    that the map holds, and say so.
+    """
+    coordination = configuration.coordination
+    paths = WitnessPaths(root=coordination.path)
+    async with AsyncExitStack() as stack:
+        try:
+            zookeeper = await stack.enter_async_context(
+                open_zookeeper(
+                    coordination.zookeeper,
+                    session_timeout_ms=coordination.session_timeout_ms,
+                    start_timeout_ms=PATIENCE_MS,
+                )
+            )
+        except ZooKeeperFault as fault:
+            reason = f"the witness does not say who may write the map: {fault}"
+            _LOG.warning("%s: all that it holds is believed", reason)
+            yield lambda _source, _target: Anybody(reason)
+        else:
+            yield partial(WitnessWriters, zookeeper, paths)

@@ -1,0 +1,69 @@
+"""Looks at what others write to the map topic: it is shown, and takes nothing of the map away."""
+
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+import trio
+
+from mirror.map.map_log import MapLog
+from mirror.map.reverse_map import ReverseMapReader
+from runtime.fault_note import FaultNote
+from runtime.map_writers import ForeignRecords
+from wire.net import NetworkFault
+
+_LOG = logging.getLogger(__name__)
+
+INTERVAL_S: Final = 3.0
+
+
+class ForeignWatch:
+    """Reads the map again and again while this worker leads, although nobody else writes it."""
+
+    def __init__(self, flow: str, map_log: MapLog, reverse_map: ReverseMapReader) -> None:
+        """Know the map of the flow, and that of the flow in the other direction."""
+        self.fault = FaultNote(f"{flow}: writers of the map")
+        self._flow = flow
+        self._map_log = map_log
+        self._reverse_map = reverse_map
+        self._logged = 0
+
+    @property
+    def foreign(self) -> Mapping[str, ForeignRecords]:
+        """The records that are not believed, by map topic."""
+        return {
+            self._map_log.topic: self._map_log.foreign,
+            self._reverse_map.topic: self._reverse_map.foreign,
+        }
+
+    async def run(self) -> None:
+        """Look for ever."""
+        while True:
+            await self.look()
+            await trio.sleep(INTERVAL_S)
+
+    async def look(self) -> None:
+        """Read what is new, and write again what a foreign record could make the cleaner remove."""
+        try:
+            await self._map_log.catch_up()
+            await self._map_log.restore_overwritten()
+        except NetworkFault as fault:
+            self.fault.note(str(fault))
+        else:
+            self.fault.clear()
+        count = sum(one.count for one in self.foreign.values())
+        if count != self._logged:
+            self._logged = count
+            for line in told_foreign(self.foreign):
+                _LOG.warning("%s: %s", self._flow, line)
+
+
+def told_foreign(foreign: Mapping[str, ForeignRecords]) -> list[str]:
+    """Return a line about each map topic to which others have written, and what to do."""
+    return [
+        f"{topic}: not believed, as their producers are not registered ({one.count} records):"
+        f" {'; '.join(one.describe())}. `mirror check` says who may write there. If they are the"
+        " mirror's, because the witness is new or an old copy, `mirror rebuild-map` makes them anew"
+        for topic, one in sorted(foreign.items())
+        if one.count
+    ]

@@ -1,0 +1,24 @@
+"""A registry of map writers without a witness."""
+
+from collections.abc import Collection
+from uuid import UUID
+
+from runtime.map_writers import MapWriters, begun_writers
+
+
+class MemoryWriters:
+    """Believes everybody, as before there were registrations, unless it is strict."""
+
+    def __init__(self, *, is_strict: bool = False) -> None:
+        self.is_strict = is_strict
+        self.known = MapWriters()
+
+    async def begin(self, *, end: int, topic_id: UUID) -> int:
+        self.known = begun_writers(self.known, end, topic_id.hex)
+        return 0
+
+    async def register(self, producer_id: int, in_log: Collection[int] | None = None) -> None:
+        self.known = self.known.with_producer(producer_id, 0, in_log)
+
+    async def believes(self, producer_id: int, offset: int) -> bool:
+        return not self.is_strict or self.known.believes(producer_id, offset)
