@@ -22,7 +22,6 @@ import trio
 from runtime.config import ClusterConfig, Configuration, FlowConfig
 from runtime.long_nodes import read_document
 from runtime.map_registry import WitnessWriters
-from runtime.map_writers import Writers
 from runtime.running_flow import explain, find_differences
 from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
 from runtime.zookeeper import Node, ZooKeeper, ZooKeeperFault, open_zookeeper
@@ -104,11 +103,8 @@ async def take_snapshot(
             if promotion == before:
                 break
         partitions = {*on_source.logs, *on_target.logs} if wants.is_both_ways else set()
-        async with _open_witness(configuration) as (zookeeper, paths):
-            backward = WitnessWriters(zookeeper, paths, flow.target, flow.source)
-            forward = WitnessWriters(zookeeper, paths, flow.source, flow.target)
-            to_source = await _brought(source, flow.target, backward, partitions)
-            to_target = await _brought(target, flow.source, forward, partitions)
+        to_source = await _brought(configuration, source, flow.target, partitions)
+        to_target = await _brought(configuration, target, flow.source, partitions)
         await _require_absent(target, on_source.topics - on_target.topics)
         await _require_absent(source, on_target.topics - on_source.topics)
     _require_all_found(wants, on_source.topics)
@@ -157,7 +153,7 @@ async def _promotion(configuration: Configuration, wants: TopicFilter) -> Promot
 
 
 async def _brought(
-    site: _Site, other: str, writers: Writers, partitions: set[TopicPartition]
+    configuration: Configuration, site: _Site, other: str, partitions: set[TopicPartition]
 ) -> Mapping[TopicPartition, Brought]:
     """Return what the other site's mirrors brought to these partitions; nothing of no places.
 
@@ -165,7 +161,10 @@ async def _brought(
     """
     if not partitions:
         return {}
-    return (await read_arrivals(site.cluster, other, writers, name=site.name)).brought(partitions)
+    async with _open_witness(configuration) as (zookeeper, paths):
+        writers = WitnessWriters(zookeeper, paths, other, site.name)
+        arrivals = await read_arrivals(site.cluster, other, writers, name=site.name)
+    return arrivals.brought(partitions)
 
 
 async def _require_absent(site: _Site, topics: Set[str]) -> None:
