@@ -357,6 +357,17 @@ def decode_value(key: MapKey, buffer: bytes) -> int | UUID | Reached:
     return field
 
 
+def _encode_value(value: int | UUID | Reached) -> bytes:
+    """Return what `decode_value` reads as this, of any key but a producer's."""
+    match value:
+        case Reached(place=place, target_end=target_end):
+            return struct.pack(">hqq", VALUE_VERSION, place, target_end)
+        case UUID():
+            return struct.pack(">h", VALUE_VERSION) + value.bytes
+        case _:
+            return struct.pack(">hq", VALUE_VERSION, value)
+
+
 class MapState:
     """The state that the records of a map topic make, replayed one by one.
 
@@ -442,42 +453,25 @@ class MapState:
                 topic_id = self.topic_ids.get(topic)
                 return [] if topic_id is None else [source_topic(topic, topic_id)]
             case _:
-                return self._records_of_partition(key)
+                value = self._value_of(key, TopicPartition(key.topic, key.partition))
+                return [] if value is None else [(encode_key(key), _encode_value(value))]
 
-    def _records_of_partition(
-        self,
-        key: PieceStartKey
-        | SealKey
-        | RunStartKey
-        | ReachedKey
-        | TrimmedKey
-        | TargetTopicKey
-        | SetAsideKey,
-    ) -> list[tuple[bytes, bytes]]:
-        name = TopicPartition(key.topic, key.partition)
+    def _value_of(self, key: MapKey, name: TopicPartition) -> int | UUID | Reached | None:
+        """Return what the state has under a key of a partition; None without it."""
         offset_map = self.maps.get(name) or OffsetMap()
         match key:
             case PieceStartKey(place=place):
-                source_start = offset_map.source_start_at(place)
-                if source_start is not None:
-                    return [piece_start(*name, source_start=source_start, place=place)]
+                return offset_map.source_start_at(place)
             case SealKey(target_end=target_end):
-                source_end = offset_map.source_end_at_seal(target_end)
-                if source_end is not None:
-                    return [seal(*name, source_end=source_end, target_end=target_end)]
+                return offset_map.source_end_at_seal(target_end)
             case RunStartKey(place=place):
-                target_start = offset_map.runs.start_at(place)
-                if target_start is not None:
-                    return [run_start(*name, place=place, target_start=target_start)]
+                return offset_map.runs.start_at(place)
             case SetAsideKey(source_start=source_start):
-                source_end = self.set_aside.get(name, {}).get(source_start)
-                if source_end is not None:
-                    return [set_aside(*name, source_start=source_start, source_end=source_end)]
-            case ReachedKey() if name in self.reached:
-                return [reached(*name, self.reached[name])]
-            case TargetTopicKey() if name in self.target_ids:
-                return [target_topic(*name, self.target_ids[name])]
-        return []
+                return self.set_aside.get(name, {}).get(source_start)
+            case ReachedKey():
+                return self.reached.get(name)
+            case _:
+                return self.target_ids.get(name) if isinstance(key, TargetTopicKey) else None
 
     def _apply(self, key: MapKey, field: int | UUID | Reached) -> None:
         match key, field:
