@@ -19,6 +19,7 @@ from mirror.clusters.links import Links
 from mirror.clusters.malformed_records import OddRecords
 from mirror.flow.flow_state import FlowState
 from mirror.forward.fetchers import SourceFetchers
+from mirror.forward.open_transactions import OpenTransactions
 from mirror.forward.source import RecordWay
 from mirror.forward.writers import TargetWriters
 from mirror.groups.sync import GroupSync
@@ -103,6 +104,7 @@ class Engine:
         reverse_map = ReverseMapReader(config, flow.reverse, links, writers.backward)
         self._reverse_map = reverse_map
         self.foreign_watch = ForeignWatch(config.name, self.map_log, reverse_map)
+        self.open_transactions = OpenTransactions(flow.partitions.own, links.source_admin)
         self._writers = TargetWriters(flow.for_producing, links)
         way = RecordWay(reverse_map, self.map_log, self._writers)
         self._trimmer = MapTrimmer(config, flow.partitions.own, links, self.map_log)
@@ -125,6 +127,7 @@ class Engine:
                 reached.run,
                 self._trimmer.run,
                 self._fetchers.run,
+                self.open_transactions.run,
             ):
                 nursery.start_soon(keep_at_work, task, self.task_fault)
             of_all = (

@@ -4,5 +4,6 @@
 `lanes`; `routing` decides on each batch; `writers` hands it to the `target` writer of its leader,
 in a `ready_line`; `produce_answers` acts on what the broker says and `acknowledgements` takes over
 what it holds. `committed` and `loops` say what is left out, `refusals` and `damage` what stops.
-`flow_parts` names what all these share with the flow.
+`open_transactions` names what holds partitions back. `flow_parts` names what all these share with
+the flow.
 """

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias, TypeVar
 
 import trio
 
+from mirror.flow.engine import Engine
 from mirror.flow.runner import FlowRunner
 from mirror.report.status import (
     GroupReport,
@@ -20,6 +21,7 @@ from mirror.report.status import (
     partition_report,
     placed_group_report,
 )
+from mirror.state.partition import MirroredPartition
 from runtime.clock import now_ms
 
 AT_ONCE: Final = 100
@@ -93,7 +95,7 @@ async def many_gauges(runners: Sequence[FlowRunner]) -> str:
         for partitions in _parts(sorted(engine.flow.partitions.own.items())):
             await trio.lowlevel.checkpoint()
             for _, partition in partitions:
-                report = partition_report(partition, now, is_left=runner.is_left)
+                report = _partition(runner, engine, partition, now)
                 _tell_partition(lines, flow, report, now)
         for groups in _parts(sorted(engine.groups.status.items())):
             await trio.lowlevel.checkpoint()
@@ -117,13 +119,20 @@ async def _flow(runner: FlowRunner, now: int) -> str:
     if engine is not None:
         for some in _parts(sorted(engine.flow.partitions.own.items())):
             await trio.lowlevel.checkpoint()
-            reports = (partition_report(one, now, is_left=runner.is_left) for _, one in some)
+            reports = (_partition(runner, engine, one, now) for _, one in some)
             partitions += map(json.dumps, reports)
         for many in _parts(sorted(engine.groups.status.items())):
             await trio.lowlevel.checkpoint()
             groups += (json.dumps(placed_group_report(*one, engine)) for one in many)
     lists = f'"partitions": [{", ".join(partitions)}], "groups": [{", ".join(groups)}]'
     return f"{_open(head)}, {lists}}}"
+
+
+def _partition(
+    runner: FlowRunner, engine: Engine, partition: MirroredPartition, now: int
+) -> PartitionReport:
+    known = engine.open_transactions.known
+    return partition_report(partition, now, is_left=runner.is_left, transactions=known)
 
 
 def _open(head: Mapping[str, object]) -> str:

@@ -3,12 +3,14 @@
 The JSON object is made of the typed dictionaries below, and is what `mirror status` reads back.
 """
 
+from collections.abc import Mapping
 from typing import Final, NotRequired, TypedDict
 
 from mirror.flow.engine import Engine
 from mirror.flow.run_decision import Role
 from mirror.flow.runner import FlowRunner
 from mirror.flow.speed import Speed
+from mirror.forward.open_transactions import OpenTransaction, told_transaction
 from mirror.groups.checkpoint_log import GroupPartition
 from mirror.groups.sync import GroupStatus
 from mirror.map.foreign_watch import told_foreign
@@ -22,8 +24,6 @@ NOT_RUNNING: Final = "not running"
 """The role of a flow without a daemon; for how long, nobody knows."""
 
 
-HELD_MS: Final = 10_000
-"""Transactions that are open for less are as they should be."""
 TRANSACTION_ADVICE: Final = (
     "the mirror goes on by itself when the transaction ends: find its producer with "
     "`kafka-transactions.sh describe-producers` for this partition of the source, and if it is "
@@ -205,11 +205,22 @@ def _refused_settings(engine: Engine) -> list[RefusedSettingReport]:
 
 
 def partition_report(
-    partition: MirroredPartition, now_ms: int, *, is_left: bool
+    partition: MirroredPartition,
+    now_ms: int,
+    *,
+    is_left: bool,
+    transactions: Mapping[TopicPartition, OpenTransaction | str],
 ) -> PartitionReport:
-    """Return one partition's line; a source that was left has nothing left to lose."""
+    """Return one partition's line; a source that was left has nothing left to lose.
+
+    `transactions` says whose open transactions hold partitions back, as far as was asked.
+    """
     lag_ms = None if is_left else partition.lag_ms(now_ms)
-    held = None if is_left else _held_by_transaction(partition, now_ms)
+    held = (
+        None
+        if is_left
+        else told_transaction(partition, now_ms, transactions.get(partition.topic_partition))
+    )
     return {
         "topic": partition.topic,
         "partition": partition.index,
@@ -227,18 +238,6 @@ def partition_report(
         "skipped_records": partition.skips.count,
         "looped_batches": partition.skips.looped,
     }
-
-
-def _held_by_transaction(partition: MirroredPartition, now_ms: int) -> str | None:
-    """Name the open transaction that has held records back for long, None if none has."""
-    source = partition.source
-    since_ms = source.held_since_ms(partition.offset_map.mirrored_source_end)
-    if not partition.is_flowing or since_ms is None or now_ms - since_ms < HELD_MS:
-        return None
-    return (
-        f"an open transaction at source offset {source.readable_end} has held back what is behind "
-        f"it for {(now_ms - since_ms) // 1000} s"
-    )
 
 
 def placed_group_report(
