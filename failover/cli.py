@@ -208,7 +208,9 @@ PROGRAM: Final = Program(
     ),
     statuses={
         ExitStatus.DONE: "The command did what it was asked.",
-        ExitStatus.FAILED: "The command failed or was stopped, or the promotion was rolled back.",
+        ExitStatus.FAILED: "The command failed or was stopped, or the promotion was rolled back. "
+        "Or it is done, and records are on one site alone, or nobody could look; the same of "
+        "`divergence`.",
         ExitStatus.BAD_INPUT: "The command was refused: the input is bad, the witness did not "
         "answer, or the promotion may not begin or cannot fence the active site.",
     },

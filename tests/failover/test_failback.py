@@ -149,6 +149,7 @@ def test_what_was_lost_with_dc1_is_named_when_it_comes_back_and_nothing_overwrit
         assert values_of(read_all(sites.dc1, topic)) == [*range(47)]
         restart(file, topic, "--merge")
         wait_length(sites.dc1, topic, 77)
+        wait_logged(file, "stay, and are appended late on dc2: 1 of 1 keys end with different")
         assert values_of(read_all(sites.dc1, topic)) == [*range(47), *range(100, 130)]
         assert values_of(read_all(sites.dc2, topic)) == [*range(40), *range(100, 130)]
         assert committed(sites.dc1, "nobody", topic) < 0

@@ -3,9 +3,18 @@
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mirror.clusters.log_ends import LogEnds
-from mirror.start.start_position import Situation, Start, Stop, decide_start, passing_over
+from mirror.start.start_position import (
+    OwnPart,
+    Situation,
+    Start,
+    Stop,
+    decide_start,
+    passing_over,
+)
 from mirror.state.partition_state import PartitionState
 from offset_translation.map_records import PieceStartKey, Reached, SealKey
 from offset_translation.offset_map import OffsetMap
@@ -160,6 +169,21 @@ def test_records_that_were_lost_with_a_site_are_named_when_it_comes_back() -> No
     assert decision.state is PartitionState.TARGET_DIVERGED
     assert decision.reason == "the target holds offsets 10 to 12 that the source never got"
     assert decision.skip_to == Start(source=10, place=Place(0), announce=True, run=13)
+    assert decision.own == OwnPart(10, 13)
+
+
+@given(st.integers(0, 20), st.integers(0, 5), st.integers(0, 9))
+def test_behind_what_was_set_aside_the_way_back_goes_on_and_leaves_it_out_for_good(
+    mirrored: int, lost: int, own: int
+) -> None:
+    """Setting aside moves the seal of what came from the target behind its last record."""
+    target_end = mirrored + lost
+    came = arrived([(0, 0)], (target_end, mirrored), mirrored + own)
+    start = decide_back(OffsetMap(), (0, mirrored + own), (0, target_end), came)
+    assert isinstance(start, Start)
+    assert (start.source, start.place) == (mirrored, 0)
+    assert start.run == (target_end or None)
+    assert came.mirrored_source_end == target_end, "the flow from there passes over it"
 
 
 def test_a_site_that_comes_back_without_its_records_is_not_written() -> None:
