@@ -107,7 +107,8 @@ def audit_flow(
         place = TopicPartition(bounds.topic, bounds.partition)
         of_partition = scanned.get(place, _Scanned())
         judged[place] = list(judge_holes(of_partition.holes, bounds))
-        looks = list(_looks(of_partition, snapshot, judged[place]))
+        ends_flow = snapshot.promotion is not None or bool(bounds.set_aside)
+        looks = list(_looks(of_partition, judged[place], may_wait=not ends_flow))
         if looks:
             differing.append(_differences(planner, snapshot, place, of_partition, looks))
     if differing:
@@ -148,21 +149,21 @@ def _scanned(
     return scanned
 
 
-def _looks(scanned: _Scanned, snapshot: Snapshot, judged: list[Judgement]) -> Iterator[Look]:
+def _looks(scanned: _Scanned, judged: list[Judgement], *, may_wait: bool) -> Iterator[Look]:
     """Yield how to look into the windows; what may wait and needs no look is judged at once.
 
     Where the logs differ at their ends only, and the target has no record there, nobody has to look
-    at the source's, however many.
+    at the source's, however many. Nothing waits behind a promotion, nor what was set aside.
     """
     windows = scanned.windows()
     for window in windows:
         source = within(scanned.ranges[Side.SOURCE], window.source_start, window.source_stop)
         target = within(scanned.ranges[Side.TARGET], window.target_start, window.target_stop)
-        may_wait = len(windows) == 1 and window.is_last and snapshot.promotion is None
-        if may_wait and not window.target_records:
+        waits = may_wait and len(windows) == 1 and window.is_last
+        if waits and not window.target_records:
             judged.append(_in_flight(window, source))
         else:
-            yield look_into(window, source, target, may_wait=may_wait, longest=LONG_RECORDS)
+            yield look_into(window, source, target, may_wait=waits, longest=LONG_RECORDS)
 
 
 def _in_flight(window: Window, source: Sequence[TimedRange]) -> Judgement:

@@ -105,6 +105,7 @@ class Engine:
         self._reverse_map = reverse_map
         self.foreign_watch = ForeignWatch(config.name, self.map_log, reverse_map)
         self.open_transactions = OpenTransactions(flow.partitions.own, links.source_admin)
+        self._registries = writers
         self._writers = TargetWriters(flow.for_producing, links)
         way = RecordWay(reverse_map, self.map_log, self._writers)
         self._trimmer = MapTrimmer(config, flow.partitions.own, links, self.map_log)
@@ -114,7 +115,9 @@ class Engine:
         """Work until cancelled."""
         await self._load()
         flow = self.flow
-        positioning = Positioning(flow.for_positioning, self._links, self.map_log)
+        positioning = Positioning(
+            flow.for_positioning, self._links, self.map_log, self._registries.backward
+        )
         await self._retry(self._reverse_map.catch_up)
         async with trio.open_nursery() as nursery:
             await nursery.start(self._writers.run)

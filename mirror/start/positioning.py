@@ -49,6 +49,7 @@ from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from offset_translation.tail import Tail, TailGarbled
 from offset_translation.topic_identity import is_recreated
+from runtime import map_writers
 from runtime.clock import now_ms
 from runtime.flow_section import Policy
 from wire.errors import ErrorCode
@@ -109,7 +110,10 @@ class PositioningParts:
 class Positioning:
     """Takes partitions from discovered or interrupted to flowing."""
 
-    def __init__(self, parts: PositioningParts, links: Links, map_log: MapLog) -> None:
+    def __init__(
+        self, parts: PositioningParts, links: Links, map_log: MapLog, backward: map_writers.Writers
+    ) -> None:
+        """Take the flow's parts; ``backward`` are the writers of the other direction's map."""
         self._parts = parts
         self._interruptions = parts.interruptions
         self._links = links
@@ -120,6 +124,7 @@ class Positioning:
             interruptions=parts.interruptions,
             links=links,
             map_log=map_log,
+            backward=backward,
         )
 
     async def run(self) -> None:

@@ -43,6 +43,8 @@ from runtime.diverged import (
     with_origin,
 )
 from runtime.flow_section import Policy
+from runtime.map_registry import append_to_map
+from runtime.map_writers import Writers
 from runtime.topic_names import diverged_topic
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
@@ -167,6 +169,8 @@ class Quarantine:
     interruptions: Interruptions
     links: Links
     map_log: MapLog
+    backward: Writers
+    """The writers of the map of what came from the target, which lies on the source."""
 
     def is_to_set_aside(self, partition: MirroredPartition, stop: Stop) -> bool:
         """Whether a policy or a command has the cause of a stop set aside."""
@@ -342,13 +346,8 @@ class Quarantine:
             set_aside(*where, source_start=own.start, source_end=own.stop),
             seal(*where, source_end=own.stop, target_end=sealed_at),
         ]
-        topic, stamp = map_topic_name(self.config.current.target), now_ms()
-        batch = build_batch(
-            Record(number, stamp, key, value) for number, (key, value) in enumerate(records)
-        )
-        answer = await append(self.links.source_admin, topic, 0, batch)
-        if answer.error_code != ErrorCode.NONE:
-            raise RequestRefused(topic, code_of(answer.error_code))
+        topic = map_topic_name(self.config.current.target)
+        await append_to_map(self.links.source_admin, topic, records, self.backward)
         for key, value in records:
             self.reverse.replay(key, value)
 

@@ -5,7 +5,7 @@ cases ─► (superseded) ─► explained_by ─► judged ─► altered_later
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
@@ -30,6 +30,8 @@ class Told(Enum):
     ABORTED = "aborted"
     NOT_SUPERSEDED = "not superseded"
     """There is a gap, but no cleaner can have taken this record."""
+    SET_ASIDE = "set aside"
+    """No hole: somebody has decided so, and the record lies in another topic of the target."""
 
 
 TAKEN_ON_TARGET: Final = "the target's retention took it"
@@ -37,6 +39,7 @@ COMPACTED_ON_TARGET: Final = "compacted away on the target"
 TAKEN_ON_SOURCE: Final = "the source's retention took it"
 COMPACTED_ON_SOURCE: Final = "compacted away on the source"
 CORRUPT_ON_SOURCE: Final = "the source's batch here is corrupt"
+SET_ASIDE: Final = "set aside: it lies in the topic's `.diverged` topic on both sites"
 NOT_YET: Final = "not mirrored yet"
 WRITTEN_AGAIN: Final = "not mirrored, written again after the promotion"
 
@@ -129,6 +132,24 @@ def explained_by(
         for number in rest:
             told[number] = _told(number, room, taken, rest)
     return told
+
+
+def told_aside(
+    cases: Sequence[Case], told: Sequence[Told | None], is_set_aside: Callable[[int], bool]
+) -> list[Told | None]:
+    """Return what is told of each case, with those of records that were set aside.
+
+    A record that the target lacks on purpose needs no hole; `is_set_aside` takes its offset.
+    """
+    missing = (Kind.LOST, Kind.IN_FLIGHT)
+    return [
+        Told.SET_ASIDE
+        if case.kind in missing
+        and case.outcome.source is not None
+        and is_set_aside(case.outcome.source.offset)
+        else why
+        for case, why in zip(cases, told, strict=True)
+    ]
 
 
 def _told(number: int, room: _Room, taken: Sequence[int], rest: Sequence[int]) -> Told | None:
@@ -224,7 +245,8 @@ def _judged(case: Case, why: Told | None) -> Judgement:
         assert target is not None, "an altered record is on both sides"
         return _altered(source, target)
     is_surplus = case.lacking is Side.SOURCE
-    is_explained = why in {Told.RETENTION, Told.COMPACTION} or (is_surplus and why is Told.CORRUPT)
+    explaining = {Told.RETENTION, Told.COMPACTION, Told.SET_ASIDE}
+    is_explained = why in explaining or (is_surplus and why is Told.CORRUPT)
     return Judgement(
         Kind.EXPLAINED if is_explained else case.kind,
         None if source is None else source.offset,
@@ -233,11 +255,13 @@ def _judged(case: Case, why: Told | None) -> Judgement:
         record.timestamp_ms,
         preview(record.key),
         _surplus_reason(case, why) if is_surplus else _missing_reason(case, why),
-        None if case.unmirrored_by is None else record.digest,
+        None if case.unmirrored_by is None or is_explained else record.digest,
     )
 
 
 def _missing_reason(case: Case, why: Told | None) -> str:
+    if why is Told.SET_ASIDE:
+        return SET_ASIDE
     if case.kind is Kind.IN_FLIGHT:
         return NOT_YET
     if case.kind is Kind.REORDERED:

@@ -14,11 +14,13 @@ from typing import Final
 from spark_audit.compare.cases import Case, cases_of
 from spark_audit.compare.explain import (
     NOT_YET,
+    SET_ASIDE,
     TAKEN_ON_SOURCE,
     TAKEN_ON_TARGET,
     explained_by,
     holes_in_order,
     judged,
+    told_aside,
 )
 from spark_audit.compare.judgements import Judgement, condensed
 from spark_audit.compare.looks import Look, Rest
@@ -127,7 +129,7 @@ def settle(differences: Differences) -> Looking[list[Judgement]]:
         side: holes_in_order(settling.holes[side], is_compacted=_log(settling, side))
         for side in SIDES
     }
-    told = explained_by(cases, superseded, holes)
+    told = told_aside(cases, explained_by(cases, superseded, holes), settling.bounds.is_set_aside)
     return condensed([*settling.judgements, *judged(cases, told)])
 
 
@@ -268,13 +270,16 @@ def _in_bulk(settling: _Settling, promotion: int | None) -> Iterator[Judgement]:
     for window in settling.windows:
         for gap in window.gaps:
             waits = gap.is_last and promotion is None and not gap.target
+            aside = [at for at in gap.source if bounds.is_set_aside(at)]
+            yield from _bulk(aside, len(aside), SET_ASIDE, _MANY_MISSING, is_source=True)
+            left = [at for at in gap.source if not bounds.is_set_aside(at)] if aside else gap.source
             missing = (Kind.IN_FLIGHT, NOT_YET) if waits else _MANY_MISSING
             surplus = _MANY_SURPLUS
             if is_compacted:
                 missing = missing if waits else (Kind.NOT_COMPARED, _MANY_MISSING[1])
                 surplus = (Kind.NOT_COMPARED, _MANY_SURPLUS[1])
             gone = 0 if waits else _gone(bounds.target.start, gap.bracket[2:])
-            yield from _bulk(gap.source, gone, TAKEN_ON_TARGET, missing, is_source=True)
+            yield from _bulk(left, gone, TAKEN_ON_TARGET, missing, is_source=True)
             gone = _gone(bounds.source.start, gap.bracket[:2])
             yield from _bulk(gap.target, gone, TAKEN_ON_SOURCE, surplus, is_source=False)
 

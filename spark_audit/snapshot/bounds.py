@@ -1,5 +1,6 @@
 """The bounds of each partition on both sides that one audit of a flow compares. Pure."""
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -58,11 +59,19 @@ class PartitionBounds:
     to_target: Brought | None = None
     """What was brought to each side. None: nothing to the source, and to the target all that lies
     before its seal."""
+    set_aside: tuple[tuple[int, int], ...] = ()
+    """Source offsets [start, stop), in order, of records that the flow leaves out, and that lie in
+    the `.diverged` topic on the target."""
 
     @property
     def is_both_ways(self) -> bool:
         """Return whether both logs may hold what either site wrote."""
         return self.to_target is not None
+
+    def is_set_aside(self, source_offset: int) -> bool:
+        """Return whether the record at a source offset was set aside, and is there."""
+        index = bisect_right(self.set_aside, source_offset, key=lambda part: part[0]) - 1
+        return index >= 0 and source_offset < self.set_aside[index][1]
 
     @property
     def mirrored_stop(self) -> int:
@@ -141,6 +150,7 @@ def join_bounds(
     promotion: Promotion | None,
     to_source: Mapping[TopicPartition, Brought] = NOTHING,
     to_target: Mapping[TopicPartition, Brought] = NOTHING,
+    set_aside: Mapping[TopicPartition, tuple[tuple[int, int], ...]] = MappingProxyType({}),
 ) -> tuple[PartitionBounds, ...]:
     """Return every partition that either side has of the source's topics, in order."""
     topics = {topic for topic, _ in source}
@@ -153,6 +163,7 @@ def join_bounds(
             seal=None if promotion is None else promotion.seal(topic, partition),
             to_source=to_source.get(TopicPartition(topic, partition)),
             to_target=to_target.get(TopicPartition(topic, partition)),
+            set_aside=set_aside.get(TopicPartition(topic, partition), ()),
         )
         for topic, partition in sorted({*source, *target})
         if topic in topics

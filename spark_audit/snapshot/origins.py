@@ -21,8 +21,10 @@ from offset_translation.map_records import (
     ReachedKey,
     RunStartKey,
     SealKey,
+    SetAsideKey,
     TrimmedKey,
     decode_key,
+    decode_value,
 )
 from wire.record_batch import BatchHeader
 from wire.topic_partition import TopicPartition
@@ -68,6 +70,10 @@ class Arrivals:
     """
 
     producer_ids: set[int] = field(default_factory=set)
+    set_aside: defaultdict[TopicPartition, dict[int, int]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    """Offsets [start, stop) of the other site, by start, whose records did not come on purpose."""
     _starts: dict[TopicPartition, int] = field(default_factory=dict)
     """Where the first piece of each partition begins."""
     _seals: defaultdict[TopicPartition, set[int]] = field(
@@ -96,8 +102,23 @@ class Arrivals:
                 | TrimmedKey(topic=topic, partition=partition)
             ):
                 self._shared.add(TopicPartition(topic, partition))
+            case SetAsideKey(topic=topic, partition=partition, source_start=start):
+                self._set_aside(TopicPartition(topic, partition), start, decoded, value)
             case _:
                 pass
+
+    def _set_aside(
+        self, partition: TopicPartition, start: int, key: SetAsideKey, value: bytes | None
+    ) -> None:
+        if value is None:
+            self.set_aside[partition].pop(start, None)
+            return
+        try:
+            stop = decode_value(key, value)
+        except MalformedRecord:
+            return
+        assert isinstance(stop, int), "the value is an offset"
+        self.set_aside[partition][start] = stop
 
     def _begin(self, partition: TopicPartition, start: int, *, is_said: bool) -> None:
         first = self._starts.get(partition)

@@ -27,8 +27,9 @@ from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
 from runtime.zookeeper import Node, ZooKeeper, ZooKeeperFault, open_zookeeper
 from spark_audit.snapshot.arrival_map import read_arrivals
 from spark_audit.snapshot.bounds import LogBounds, Snapshot, join_bounds
-from spark_audit.snapshot.origins import Brought
+from spark_audit.snapshot.origins import Arrivals
 from spark_audit.snapshot.seals import CannotTell, Promotion, promotion_of
+from spark_audit.snapshot.set_aside import read_set_aside
 from wire.errors import ErrorCode, describe
 from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from wire.net import Cluster, NetworkFault, TopicView, open_cluster
@@ -103,8 +104,11 @@ async def take_snapshot(
             if promotion == before:
                 break
         partitions = {*on_source.logs, *on_target.logs} if wants.is_both_ways else set()
-        to_source = await _brought(configuration, source, flow.target, partitions)
-        to_target = await _brought(configuration, target, flow.source, partitions)
+        to_source = await _arrivals(configuration, source, flow.target, partitions)
+        to_target = await _arrivals(configuration, target, flow.source, partitions)
+        set_aside = await read_set_aside(
+            target.cluster, flow.source, to_target.set_aside, name=target.name
+        )
         await _require_absent(target, on_source.topics - on_target.topics)
         await _require_absent(source, on_target.topics - on_source.topics)
     _require_all_found(wants, on_source.topics)
@@ -114,7 +118,14 @@ async def take_snapshot(
         target=flow.target,
         taken_ms=now_ms,
         promotion=None if promotion is None else promotion.epoch,
-        partitions=join_bounds(on_source.logs, on_target.logs, promotion, to_source, to_target),
+        partitions=join_bounds(
+            on_source.logs,
+            on_target.logs,
+            promotion,
+            to_source.brought(partitions),
+            to_target.brought(partitions),
+            set_aside,
+        ),
         only_on_target=tuple(sorted(on_target.topics - on_source.topics)),
     ).without(
         {
@@ -152,19 +163,18 @@ async def _promotion(configuration: Configuration, wants: TopicFilter) -> Promot
     )
 
 
-async def _brought(
-    configuration: Configuration, site: _Site, other: str, partitions: set[TopicPartition]
-) -> Mapping[TopicPartition, Brought]:
-    """Return what the other site's mirrors brought to these partitions; nothing of no places.
+async def _arrivals(
+    configuration: Configuration, site: _Site, other: str, partitions: Set[TopicPartition]
+) -> Arrivals:
+    """Return what the map says of what came to these partitions; nothing of no partitions.
 
     Asked behind the logs' ends: a mirror names itself before its first batch.
     """
     if not partitions:
-        return {}
+        return Arrivals()
     async with _open_witness(configuration) as (zookeeper, paths):
         writers = WitnessWriters(zookeeper, paths, other, site.name)
-        arrivals = await read_arrivals(site.cluster, other, writers, name=site.name)
-    return arrivals.brought(partitions)
+        return await read_arrivals(site.cluster, other, writers, name=site.name)
 
 
 async def _require_absent(site: _Site, topics: Set[str]) -> None:

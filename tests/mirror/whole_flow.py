@@ -118,7 +118,9 @@ async def whole_flow(
         way = RecordWay(reverse_map, map_log, writers)
         async with trio.open_nursery() as nursery:
             await nursery.start(writers.run)
-            nursery.start_soon(Positioning(flow.for_positioning, links, map_log).run)
+            nursery.start_soon(
+                Positioning(flow.for_positioning, links, map_log, MemoryWriters()).run
+            )
             for node in (0, 1):
                 nursery.start_soon(SourceFetcher(node, flow.for_fetching, links, way).run)
             with trio.fail_after(PATIENCE_S):

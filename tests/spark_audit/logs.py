@@ -101,6 +101,7 @@ class Pair:
     to_source: Brought | None = None
     to_target: Brought | None = None
     source_seen: SeenEnd | None = None
+    set_aside: tuple[tuple[int, int], ...] = ()
 
     def mirror(self, *contents: str) -> None:
         """Append the same records to both sides."""
@@ -128,6 +129,7 @@ def snapshot_of(pairs: Pairs, promotion: int | None = None) -> Snapshot:
                 seal=pair.seal,
                 seen=pair.seen,
                 source_seen=pair.source_seen,
+                set_aside=pair.set_aside,
                 to_source=pair.to_source,
                 to_target=pair.to_target,
             )

@@ -233,7 +233,7 @@ async def test_a_refused_partition_waits_to_be_looked_at_and_the_others_go_on() 
         for partition in partitions:
             partition.move(PartitionState.POSITIONING, 0)
         here, there = ENDS
-        await Positioning(flow.for_positioning, links, map_log)._begin(
+        await Positioning(flow.for_positioning, links, map_log, MemoryWriters())._begin(
             [_Tried(partition, partition.attempt) for partition in partitions],
             LogReadings(
                 source=dict.fromkeys(places, here),

@@ -36,7 +36,7 @@ from tests.mirror.building import CONFIG
 from tests.mirror.two_fakes import two_fakes
 from wire.messages.produce import ProduceRequest
 from wire.net import NetworkFault
-from wire.record_batch import Record, build_batch, iterate_records
+from wire.record_batch import Record, build_batch, iterate_records, parse_header
 from wire.topic_partition import TopicPartition
 
 WHERE = TopicPartition("orders", 0)
@@ -93,7 +93,10 @@ class Stage:
         state = MapState()
         state.replay(*piece_start(*WHERE, source_start=0, place=Place(0)))
         state.replay(*seal(*WHERE, source_end=20, target_end=20))
+        registry = self.quarantine.backward
+        assert isinstance(registry, MemoryWriters)
         for batch in self.dc1.topics[MAP_BACK].partitions[0].batches:
+            assert parse_header(batch).producer_id in registry.known.registered
             for record in iterate_records(batch):
                 state.replay(record.key, record.value)
         state.advance({WHERE: 30})
@@ -135,6 +138,7 @@ async def staged(folder: Path) -> AsyncIterator[Stage]:
             interruptions=parts.interruptions,
             links=links,
             map_log=map_log,
+            backward=MemoryWriters(),
         )
         yield Stage(dc1, dc2, quarantine, partition)
 

@@ -95,7 +95,7 @@ async def staged() -> AsyncIterator[Stage]:
         yield Stage(
             flow=flow,
             partition=partition,
-            positioning=Positioning(flow.for_positioning, links, map_log),
+            positioning=Positioning(flow.for_positioning, links, map_log, MemoryWriters()),
             keeper=ReachedKeeper(flow.live_config, flow.partitions, flow.reverse, map_log),
             map_log=map_log,
             source=source,

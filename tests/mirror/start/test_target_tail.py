@@ -132,7 +132,9 @@ async def test_records_of_others_are_not_taken_for_mirrored_by_who_stops(
             )
             partition.move(PartitionState.POSITIONING, 0)
             tried = _Tried(partition, partition.attempt)
-            await Positioning(flow.for_positioning, links, map_log)._begin([tried], found)
+            await Positioning(flow.for_positioning, links, map_log, MemoryWriters())._begin(
+                [tried], found
+            )
     assert partition.state is state
     assert partition.offset_map.mirrored_source_end == 2
 
@@ -247,7 +249,7 @@ async def test_a_target_that_may_not_be_read_does_not_hold_up_others_of_its_lead
             one.target.leave(0)  # what has come since is looked at
             one.move(PartitionState.POSITIONING, 0)
         tries = [_Tried(one, one.attempt) for one in partitions]
-        await Positioning(flow.for_positioning, links, map_log)._position(tries)
+        await Positioning(flow.for_positioning, links, map_log, MemoryWriters())._position(tries)
     states = [one.state for one in partitions]
     assert states == [PartitionState.STREAMING, PartitionState.NOT_AUTHORISED]
 
@@ -281,7 +283,7 @@ async def test_what_has_come_since_a_partition_was_interrupted_is_looked_at(
         map_log = MapLog(target, "dc1", 1, MemoryWriters())
         map_log._writer = MirrorProducer(producer_id=9, producer_epoch=0)
         map_log.state.replay(*mirror_producer(MIRROR))
-        positioning = Positioning(flow.for_positioning, links, map_log)
+        positioning = Positioning(flow.for_positioning, links, map_log, MemoryWriters())
         ends = []
         for _ in range(2):
             partition.move(PartitionState.POSITIONING, 0)

@@ -134,7 +134,9 @@ async def test_what_was_announced_and_never_came_is_taken_back_in_several_writes
             tails={},
             rewritten={},
         )
-        positioning = Positioning(stage.flow.for_positioning, stage.links, stage.map_log)
+        positioning = Positioning(
+            stage.flow.for_positioning, stage.links, stage.map_log, MemoryWriters()
+        )
         await positioning._begin([_Tried(partition, partition.attempt)], found)
     assert partition.state is PartitionState.CATCHING_UP
     assert partition.cursor == Cursor(19, Place(10), 9), "the hole before 20 is read again"
@@ -181,7 +183,9 @@ async def test_runs_that_gathered_are_told_in_several_writes_before_a_place_is_b
             tails={place: tail},
             rewritten={},
         )
-        positioning = Positioning(stage.flow.for_positioning, stage.links, stage.map_log)
+        positioning = Positioning(
+            stage.flow.for_positioning, stage.links, stage.map_log, MemoryWriters()
+        )
         await positioning._begin([_Tried(partition, partition.attempt)], found)
     assert partition.state is PartitionState.CATCHING_UP
     assert partition.cursor == Cursor(MANY + 1, Place(MANY + 1), 0)

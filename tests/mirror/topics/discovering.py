@@ -129,7 +129,7 @@ def positioning_beside(discovery: Discovery) -> Positioning:
         progress=MirroredProgress(),
         wakeups=parts.wakeups,
     )
-    return Positioning(beside, discovery._links, discovery._map_log)
+    return Positioning(beside, discovery._links, discovery._map_log, MemoryWriters())
 
 
 def note_deletions(fake: FakeCluster) -> list[str]:
