@@ -135,6 +135,7 @@ class ConfigWatch:
         except (InvalidConfig, tree.MalformedNode) as error:
             _LOG.error("%s: ignored: %s", tree.DEFAULT_BROKER_CONFIG, error)
         else:
-            fenced = sorted(self.dynamic.fence.topics)
+            fence = self.dynamic.fence
+            fenced = sorted(fence.topics) + [f"/{one.pattern}/" for one in fence.patterns.include]
             if fenced:
                 _LOG.info("writes are fenced off for %s", ", ".join(fenced))

@@ -6,7 +6,7 @@ What holds for a topic, the first that says something:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum, IntEnum
 from typing import Final, NamedTuple
 
@@ -20,19 +20,26 @@ from broker.log.config import (
     format_value,
     from_broker_settings,
 )
+from runtime.flow_section import PatternSet
+from runtime.topic_patterns import NO_PATTERNS, decode_patterns
 
 FENCED_TOPICS: Final = "write.fence.topics"
 ALLOWED_CLIENTS: Final = "write.fence.allowed.client.ids"
-FENCE_SETTINGS: Final = (FENCED_TOPICS, ALLOWED_CLIENTS)
+FENCED_PATTERNS: Final = "write.fence.patterns"
+FENCE_SETTINGS: Final = (FENCED_TOPICS, FENCED_PATTERNS, ALLOWED_CLIENTS)
 LEADER_RATE: Final = "leader.replication.throttled.rate"
 FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
 LIST_SETTINGS: Final = frozenset(
     {
-        *FENCE_SETTINGS,
+        FENCED_TOPICS,
+        ALLOWED_CLIENTS,
         "log.cleanup.policy",
         *(entry.name for entry in TOPIC_CONFIGS.values() if entry.type is ConfigType.LIST),
     }
 )
+
+NAMES_KEPT: Final = 10_000
+"""Names whose match with the fence's patterns is remembered."""
 
 _TOPIC_DEFAULTS: Final = {
     entry.broker_name: entry for entry in TOPIC_CONFIGS.values() if entry.broker_name
@@ -78,11 +85,25 @@ class WriteFence:
     """Which topics take no writes, and from whom they do all the same."""
 
     topics: frozenset[str] = frozenset()
+    patterns: PatternSet = NO_PATTERNS
+    """Beside the topics: those that are made while the fence stands, too."""
     allowed_client_ids: frozenset[str] = frozenset()
+    _matched: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
+    """What the patterns say of names that were asked about."""
 
-    def holds_against(self, client_id: str | None) -> bool:
-        """Return whether this client is subject to the fence."""
-        return bool(self.topics) and client_id not in self.allowed_client_ids
+    def refuses(self, client_id: str | None, topic: str) -> bool:
+        """Return whether a write of this client to this topic is refused."""
+        if not (self.topics or self.patterns.include) or client_id in self.allowed_client_ids:
+            return False
+        return topic in self.topics or self._matches(topic)
+
+    def _matches(self, topic: str) -> bool:
+        found = self._matched.get(topic)
+        if found is None:
+            if len(self._matched) >= NAMES_KEPT:
+                self._matched.clear()
+            found = self._matched[topic] = self.patterns.matches(topic)
+        return found
 
 
 class DynamicConfig:
@@ -100,10 +121,13 @@ class DynamicConfig:
     def set_default_broker(self, config: Mapping[str, str]) -> None:
         """Take over `/config/brokers/<default>`. Raises InvalidConfig, changing nothing."""
         check_rates(config)
-        self._log_defaults = from_broker_settings({**self._static, **config, **self._own})
+        log_defaults = from_broker_settings({**self._static, **config, **self._own})
+        patterns = _patterns(config)
+        self._log_defaults = log_defaults
         self._default_broker = dict(config)
         self.fence = WriteFence(
             topics=_listed(config.get(FENCED_TOPICS, "")),
+            patterns=patterns,
             allowed_client_ids=_listed(config.get(ALLOWED_CLIENTS, "")),
         )
 
@@ -212,12 +236,22 @@ class DynamicConfig:
         ]
 
 
+def _patterns(config: Mapping[str, str]) -> PatternSet:
+    """Return the fence's patterns; raises InvalidConfig."""
+    value = config.get(FENCED_PATTERNS, "")
+    try:
+        return decode_patterns(value)
+    except ValueError as error:
+        raise InvalidConfig(FENCED_PATTERNS, value, str(error)) from error
+
+
 def check_default_broker(config: Mapping[str, str]) -> None:
     """Raise InvalidConfig for a setting that cannot be changed for all brokers at run time."""
     for name, value in config.items():
         if name not in FENCE_SETTINGS and not _changes_at_run_time(name):
             raise InvalidConfig(name, value, "cannot be changed while brokers run")
     check_rates(config)
+    _patterns(config)
     from_broker_settings(config).with_overrides({})  # none that conflict with each other
 
 

@@ -110,7 +110,7 @@ class BrokerCollector(Collector):
             ("appended_records", "Records that producers appended", counted.records_in),
             ("appended_bytes", "Bytes of batches that producers appended", counted.record_bytes_in),
             ("fetched_bytes", "Bytes of batches given to fetchers", counted.record_bytes_out),
-            ("fenced_batches", "Batches refused by write.fence.topics", counted.fenced_batches),
+            ("fenced_batches", "Batches refused by the write fence", counted.fenced_batches),
             (
                 "failed_tls_handshakes",
                 "Connections that came to no TLS",

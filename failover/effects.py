@@ -26,6 +26,7 @@ from failover.facts import DrainFacts, Facts, FenceFacts, PreflightFacts
 from failover.fence import (
     Fence,
     FenceDoesNotHold,
+    fence_of,
     find_locked_out,
     read_fence,
     set_fence,
@@ -237,8 +238,8 @@ class PromotionEffects:
         found = await self.source.partitions(self.flow)
         while True:
             if not closed or not set(found) <= set(closed):
-                topics = tuple(sorted(moved | {topic for topic, _ in found}))
-                fence = Fence(topics=topics, allowed_clients=(allowed,))
+                topics = moved | {topic for topic, _ in found}
+                fence = fence_of(self.flow, topics, allowed)
                 await set_fence(self.source.cluster, fence)
             try:
                 await wait_holds(self.source.cluster, found)
@@ -353,7 +354,7 @@ class PromotionEffects:
         left = await self.evidence.say_moving(journal.site, journal.epoch, required)
         moved = {topic for topic, _ in journal.moving}
         fence = await read_fence(self.target.cluster)
-        if moved & set(fence.topics):
+        if moved & set(fence.topics) or fence.patterns:
             await set_fence(self.target.cluster, Fence())
         return StepOutcome(
             facts={"was_fenced": sorted(moved & set(fence.topics)), "evidence": {**left}}
@@ -374,7 +375,7 @@ class PromotionEffects:
         before = journal.preflight.target_fence
         if not before:
             return {"fenced": 0}
-        fence = Fence(topics=before, allowed_clients=(self.flow.client_id,))
+        fence = fence_of(self.flow, before, self.flow.client_id)
         try:
             await set_fence(self.target.cluster, fence)
         except NetworkFault as fault:

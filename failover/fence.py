@@ -1,7 +1,8 @@
 """Close a site for writes to some topics, and make sure that it is closed.
 
-Bundled brokers have two dynamic settings for it that all brokers of a cluster share: the topics
-that are closed, and the client ids that may write to them all the same. A closed partition answers
+Bundled brokers have dynamic settings for it that all brokers of a cluster share: the topics that
+are closed, patterns of those that may be made behind the fence, and the client ids that may write
+to them all the same. A closed partition answers
 Produce with NOT_ENOUGH_REPLICAS, which clients take as "not appended, try again". `failover.probe`
 tries at every partition whether the fence holds: the fence comes before the checksum, so a closed
 partition answers NOT_ENOUGH_REPLICAS and an open one CORRUPT_MESSAGE.
@@ -17,7 +18,9 @@ import trio
 
 from failover import fence_rights
 from failover.probe import probe
+from runtime.config import FlowConfig
 from runtime.pair.evidence import TOPIC
+from runtime.topic_patterns import encode_patterns, moving_patterns
 from wire.errors import ErrorCode
 from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from wire.messages.incremental_alter_configs import (
@@ -32,6 +35,7 @@ from wire.topic_partition import TopicPartition
 NOBODY: Final = "mirror-nobody"
 """Whom a trial lets through, where no fence lets anybody through yet."""
 FENCED_TOPICS: Final = "write.fence.topics"
+FENCED_PATTERNS: Final = "write.fence.patterns"
 ALLOWED_CLIENTS: Final = "write.fence.allowed.client.ids"
 BROKER_RESOURCE: Final = 4
 SET: Final = 0
@@ -56,6 +60,18 @@ class Fence:
 
     topics: tuple[str, ...] = ()
     allowed_clients: tuple[str, ...] = ()
+    patterns: str = ""
+    """Of topics that are made behind the fence, as the brokers' setting has them
+    (`runtime.topic_patterns`). Brokers of Apache Kafka, and older bundled ones, take none."""
+
+
+def fence_of(flow: FlowConfig, topics: Iterable[str], allowed_client: str) -> Fence:
+    """Return the fence that closes these topics, and those of the flow that are made behind it."""
+    return Fence(
+        topics=tuple(sorted(topics)),
+        allowed_clients=(allowed_client,),
+        patterns=encode_patterns(moving_patterns(flow)),
+    )
 
 
 async def read_fence(cluster: Cluster) -> Fence:
@@ -65,6 +81,7 @@ async def read_fence(cluster: Cluster) -> Fence:
         return Fence(
             topics=_listed(settings[FENCED_TOPICS]),
             allowed_clients=_listed(settings[ALLOWED_CLIENTS]),
+            patterns=settings.get(FENCED_PATTERNS, ""),
         )
     closed = await fence_rights.read_closed(cluster)
     clients = {note.client for notes in closed.values() for note in notes}
@@ -76,16 +93,15 @@ async def set_fence(cluster: Cluster, fence: Fence) -> None:
 
     Brokers hear of it one after the other; wait_holds() tells when all have.
     """
-    if await _read_settings(cluster) is None:
+    known = await _read_settings(cluster)
+    if known is None:
         await fence_rights.close_topics(cluster, fence.topics, fence.allowed_clients)
         return
-    if fence.topics:
-        configs = (
-            _set(FENCED_TOPICS, ",".join(sorted(fence.topics))),
-            _set(ALLOWED_CLIENTS, ",".join(sorted(fence.allowed_clients))),
-        )
-    else:
-        configs = (_delete(FENCED_TOPICS), _delete(ALLOWED_CLIENTS))
+    values = {FENCED_TOPICS: ",".join(sorted(fence.topics))}
+    if FENCED_PATTERNS in known:
+        values[FENCED_PATTERNS] = fence.patterns if fence.topics else ""
+    values[ALLOWED_CLIENTS] = ",".join(sorted(fence.allowed_clients)) if fence.topics else ""
+    configs = tuple(_set(name, value) if value else _delete(name) for name, value in values.items())
     resource = IncrementalAlterConfigsResource(
         resource_type=BROKER_RESOURCE, resource_name=ALL_BROKERS, configs=configs
     )
@@ -173,14 +189,14 @@ async def _refusing_none(
 
 
 async def _read_settings(cluster: Cluster) -> dict[str, str] | None:
-    """Return both settings of the fence; None where the brokers know no such settings.
+    """Return the settings of the fence; None where the brokers know no such settings.
 
     Apache Kafka takes any setting, known or not, and calls those secret that it does not know.
     """
     resource = DescribeConfigsResource(
         resource_type=BROKER_RESOURCE,
         resource_name=ALL_BROKERS,
-        configuration_keys=(FENCED_TOPICS, ALLOWED_CLIENTS),
+        configuration_keys=(FENCED_TOPICS, FENCED_PATTERNS, ALLOWED_CLIENTS),
     )
     [result] = (await cluster.request(DescribeConfigsRequest(resources=(resource,)))).results
     if result.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:

@@ -17,6 +17,7 @@ from typing import Final
 from failover.fence import (
     Fence,
     FenceDoesNotHold,
+    fence_of,
     set_fence,
     wait_holds,
     why_unfenceable,
@@ -26,10 +27,10 @@ from failover.journal import Journal
 from failover.journals import find_unfinished, read_journals
 from failover.lease import Lease, LeaseHeld, LeaseLost, hold_lease
 from failover.site import brief, client_let_through
-from failover.snapshot import open_site
+from failover.snapshot import flow_between, open_site
 from failover.status import SiteStatus, Status, read_status
 from failover.steps import is_switched
-from runtime.config import Configuration
+from runtime.config import Configuration, FlowConfig
 from runtime.fault_note import FaultNote
 from runtime.pair.evidence import Agreed, judge
 from runtime.pair.opening import (
@@ -212,13 +213,26 @@ async def _fence(configuration: Configuration, breach: Breach, lease: Lease) -> 
                 f"{breach.site} is not closed: its super.users do not name the mirror's user, which"
                 " could not write there any more; name it, or set failover.standby: open"
             )
-        await set_fence(site.cluster, Fence(topics=breach.topics, allowed_clients=(allowed,)))
+        flow = _flow_between(configuration, breach)
+        fence = (
+            Fence(topics=breach.topics, allowed_clients=(allowed,))
+            if flow is None
+            else fence_of(flow, breach.topics, allowed)
+        )
+        await set_fence(site.cluster, fence)
         await wait_holds(site.cluster, await _partitions(site.cluster, breach.topics))
     _LOG.warning(
         "%s is now closed for writes to %s; %s is active",
         breach.site,
         ", ".join(breach.topics),
         breach.active,
+    )
+
+
+def _flow_between(configuration: Configuration, breach: Breach) -> FlowConfig | None:
+    """Return the flow whose topics the idle site has: that into it, or that out of it."""
+    return flow_between(configuration, breach.active, breach.site) or flow_between(
+        configuration, breach.site, breach.active
     )
 
 

@@ -226,8 +226,7 @@ def _append(
     if not data.records:
         return Promise(_failed(data.index, ErrorCode.INVALID_RECORD, "no records"))
     assert isinstance(data.records, memoryview), "decoded records are views of the receive buffer"
-    fence = call.node.dynamic.fence
-    is_fenced = fence.holds_against(call.client_id) and topic in fence.topics
+    is_fenced = call.node.dynamic.fence.refuses(call.client_id, topic)
     try:
         appended = led.append_from_client(
             data.records,

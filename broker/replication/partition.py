@@ -188,7 +188,7 @@ class Partition(Replica):
         if is_fenced:
             return BatchRefused(
                 error=ErrorCode.NOT_ENOUGH_REPLICAS,
-                reason=f"writes to {self.topic} are fenced off (write.fence.topics)",
+                reason=f"writes to {self.topic} are refused by the write fence",
             )
         too_few = self._refuse_too_few_in_sync(acks)
         if too_few is not None:

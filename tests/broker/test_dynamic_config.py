@@ -9,6 +9,7 @@ from broker.apis.incremental_alter_configs import OpType, apply_operations
 from broker.dynamic_config import (
     FOLLOWER_RATE,
     LEADER_RATE,
+    NAMES_KEPT,
     DynamicConfig,
     Source,
     WriteFence,
@@ -53,24 +54,56 @@ def test_what_cannot_be_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("topics", "allowed", "client", "holds"),
+    ("topics", "allowed", "client", "topic", "refuses"),
     [
-        ("", "", "anyone", False),
-        ("a, b ,", "", "anyone", True),
-        ("a", "mirror-x, failover", "mirror-x", False),
-        ("a", "mirror-x", "mirror-xx", True),
-        ("a", "", None, True),
+        ("", "", "anyone", "a", False),
+        ("a, b ,", "", "anyone", "a", True),
+        ("a, b ,", "", "anyone", "c", False),
+        ("a", "mirror-x, failover", "mirror-x", "a", False),
+        ("a", "mirror-x", "mirror-xx", "a", True),
+        ("a", "", None, "a", True),
     ],
 )
 def test_a_fence_holds_against_all_but_the_named(
-    topics: str, allowed: str, client: str | None, holds: bool
+    topics: str, allowed: str, client: str | None, topic: str, refuses: bool
 ) -> None:
     dynamic = DynamicConfig(config())
     assert dynamic.fence == WriteFence()
     dynamic.set_default_broker(
         {"write.fence.topics": topics, "write.fence.allowed.client.ids": allowed}
     )
-    assert dynamic.fence.holds_against(client) is holds
+    assert dynamic.fence.refuses(client, topic) is refuses
+
+
+PATTERNS = '{"include":["orders.*"],"exclude":["orders-test"]}'
+
+
+def test_a_topic_that_is_made_behind_a_fence_of_its_pattern_is_closed() -> None:
+    dynamic = DynamicConfig(config())
+    dynamic.set_default_broker(
+        {"write.fence.patterns": PATTERNS, "write.fence.allowed.client.ids": "mirror-x"}
+    )
+    refused = {
+        topic: dynamic.fence.refuses("anyone", topic)
+        for topic in ("orders", "orders-new", "orders-test", "other")
+    }
+    assert refused == {"orders": True, "orders-new": True, "orders-test": False, "other": False}
+    assert not dynamic.fence.refuses("mirror-x", "orders-new")
+    for number in range(3 * NAMES_KEPT):
+        assert dynamic.fence.refuses("anyone", f"orders-{number}")
+    assert len(dynamic.fence._matched) <= NAMES_KEPT
+
+
+@pytest.mark.parametrize(
+    "value", ["orders.*", "[]", '{"include":["("],"exclude":[]}', '{"include":[5],"exclude":[]}']
+)
+def test_patterns_that_cannot_be_read_are_refused_and_leave_the_fence_as_it_is(value: str) -> None:
+    dynamic = DynamicConfig(config())
+    dynamic.set_default_broker({"write.fence.patterns": PATTERNS})
+    for take in (check_default_broker, dynamic.set_default_broker):
+        with pytest.raises(InvalidConfig, match=r"^write\.fence\.patterns="):
+            take({"write.fence.patterns": value})
+    assert dynamic.fence.refuses("anyone", "orders-new")
 
 
 def test_only_what_every_broker_can_follow_may_be_changed() -> None:

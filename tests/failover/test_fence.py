@@ -1,7 +1,9 @@
 """The fence of the bundled brokers: set, tried at every partition, lifted; and seals in the map."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from failover.fence import (
     Fence,
     FenceDoesNotHold,
+    fence_of,
     read_fence,
     set_fence,
     wait_holds,
@@ -19,9 +22,10 @@ from failover.probe import probe
 from failover.site import Site
 from failover.snapshot import open_site
 from offset_translation.map_records import map_topic_name
-from runtime.config import ClusterConfig
+from runtime.config import ClusterConfig, PatternSet
 from tests.clusters import RunningCluster, run_cluster
 from tests.doubles.map_writers import MemoryWriters
+from tests.failover.plans import FLOW
 from tests.failover.sites import QUIET, create_topic, produce, read_all, values_of
 from wire.errors import ErrorCode
 from wire.topic_partition import TopicPartition
@@ -64,7 +68,29 @@ async def test_a_fence_closes_every_partition_and_a_probe_writes_nothing(tmp_pat
         assert values_of(read_all(cluster, "orders")) == [1, 2]
 
 
-def failure_of(cluster: RunningCluster, client_id: str) -> KafkaError | None:
+async def test_a_topic_made_behind_the_fence_takes_no_write_until_it_is_lifted(
+    tmp_path: Path,
+) -> None:
+    flow = replace(FLOW, topics=PatternSet(include=(re.compile("orders.*"),), exclude=()))
+    with run_cluster(tmp_path) as cluster:
+        create_topic(cluster, "orders", 3)
+        async with site_of(cluster) as site:
+            fence = fence_of(flow, ["orders"], "mirror-dc2-dc1")
+            await set_fence(site.cluster, fence)
+            await wait_holds(site.cluster, PLACES)
+            assert await read_fence(site.cluster) == fence
+            create_topic(cluster, "orders-new")
+            await wait_holds(site.cluster, [TopicPartition("orders-new", 0)], timeout_s=0.5)
+            assert failure_of(cluster, "somebody", "orders-new") is not None
+            assert failure_of(cluster, "mirror-dc2-dc1", "orders-new") is None
+            create_topic(cluster, "other")
+            produce(cluster, "other", [1])
+            await set_fence(site.cluster, Fence())
+            produce(cluster, "orders-new", [2])
+            assert await read_fence(site.cluster) == Fence()
+
+
+def failure_of(cluster: RunningCluster, client_id: str, topic: str = "orders") -> KafkaError | None:
     """Try to write one record under a client id and return what came of it."""
     outcome: list[KafkaError | None] = []
 
@@ -79,7 +105,7 @@ def failure_of(cluster: RunningCluster, client_id: str) -> KafkaError | None:
             **QUIET,
         }
     )
-    producer.produce("orders", b"1", b"k", 0, on_delivery=delivered)
+    producer.produce(topic, b"1", b"k", 0, on_delivery=delivered)
     producer.flush(60)
     return outcome[0]
 
