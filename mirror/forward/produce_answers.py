@@ -40,7 +40,15 @@ Sent: TypeAlias = dict[str, dict[int, SentBatch]]
 class ProduceAttempt:
     """One Produce under way, which the connection gives its answer."""
 
-    __slots__ = ("_answers", "_sent", "_version", "correlation_id", "deadline", "least_bytes")
+    __slots__ = (
+        "_answers",
+        "_sent",
+        "_version",
+        "correlation_id",
+        "deadline",
+        "least_bytes",
+        "sent_through",
+    )
 
     def __init__(self, answers: "ProduceAnswers", sent: Sent, version: int) -> None:
         """Have the answer to these batches taken."""
@@ -49,6 +57,7 @@ class ProduceAttempt:
         self._version = version
         self.correlation_id = 0
         self.least_bytes = least_answer_bytes(sent, version)
+        self.sent_through = 0
         self.deadline = 0.0
 
     def settle(self, frame: Buffer) -> None:

@@ -40,10 +40,64 @@ FAR: Final = Room(64 << 20, 8 << 20)
 """Over 80 ms 570-690 MB/s at 100 KiB, where the room of a near one lets 350-380 through."""
 
 
+SECONDS_UNDER_WAY: Final = 8
+"""No more is under way than the target takes in so long: what is fetched now waits behind it, and
+so does a promotion that drains."""
+LEAST_ROOM_BYTES: Final = 1 << 20
+WINDOW_MS: Final = 1_000
+FASTEST: Final = 1e12
+WINDOWS: Final = 5
+"""The fastest of so many windows counts: a target that has paused is not a slow one."""
+
+
+class Pace:
+    """How fast the target takes what is under way, while there is always more for it to take."""
+
+    __slots__ = ("_began_ms", "_bytes", "_is_full", "_rates")
+
+    def __init__(self) -> None:
+        self._began_ms: int | None = None
+        self._bytes = 0
+        self._is_full = True
+        self._rates: deque[float] = deque(maxlen=WINDOWS)
+
+    def note(self, size: int, now_ms: int, *, is_full: bool) -> float | None:
+        """Note what was acknowledged; return the bytes per second at the end of a window.
+
+        `is_full` says that a good part of what may be under way still is. A target that has taken
+        nearly all once is not what limits the flow: its pace is as if it took twice as much.
+        """
+        if self._began_ms is None:
+            self._began_ms = now_ms
+            return None
+        self._bytes += size
+        self._is_full &= is_full
+        elapsed_ms = now_ms - self._began_ms
+        if 0 <= elapsed_ms < WINDOW_MS:
+            return None
+        was_full, bytes_taken = self._is_full, self._bytes
+        self._began_ms, self._bytes, self._is_full = now_ms, 0, True
+        if elapsed_ms <= 0:
+            return None
+        if was_full:
+            self._rates.append(bytes_taken * 1_000 / elapsed_ms)
+        elif self._rates:
+            self._rates.append(min(2 * max(self._rates), FASTEST))
+        return max(self._rates, default=None)
+
+
 class InFlightBudget:
     """The bytes of a flow that are under way, and the limits for them."""
 
-    __slots__ = ("_all_bytes", "_each_bytes", "is_far", "most_bytes", "most_bytes_each", "total")
+    __slots__ = (
+        "_all_bytes",
+        "_each_bytes",
+        "_pace",
+        "is_far",
+        "most_bytes",
+        "most_bytes_each",
+        "total",
+    )
 
     def __init__(self, all_bytes: int | None = None, each_bytes: int | None = None) -> None:
         """Limit all partitions together and each; None goes by the distance of the clusters."""
@@ -52,6 +106,7 @@ class InFlightBudget:
         self.is_far = False
         """Whether answers of one of the clusters take long: more must be under way meanwhile."""
         self.most_bytes = self.most_bytes_each = 0
+        self._pace = Pace()
         self.limit_to(all_bytes, each_bytes)
 
     def limit_to(self, all_bytes: int | None, each_bytes: int | None) -> None:
@@ -65,6 +120,18 @@ class InFlightBudget:
         """Let more be under way from now on: one of the clusters is far away."""
         self.is_far = True
         self.limit_to(self._all_bytes, self._each_bytes)
+
+    def acknowledge(self, size: int, now_ms: int) -> None:
+        """Let go of bytes that the target holds, and have the limits follow its pace."""
+        self.total -= size
+        bytes_per_s = self._pace.note(size, now_ms, is_full=self.total >= self.most_bytes // 4)
+        if bytes_per_s is not None:
+            self._adapt(max(LEAST_ROOM_BYTES, int(bytes_per_s * SECONDS_UNDER_WAY)))
+
+    def _adapt(self, room_bytes: int) -> None:
+        self.limit_to(self._all_bytes, self._each_bytes)
+        self.most_bytes = min(self.most_bytes, room_bytes)
+        self.most_bytes_each = min(self.most_bytes_each, room_bytes)
 
     @property
     def has_room(self) -> bool:
@@ -160,7 +227,7 @@ class InFlight:
         size = sum(map(SIZE_OF, forwards))
         self.sent_count -= len(forwards)
         self.bytes -= size
-        self._budget.total -= size
+        self._budget.acknowledge(size, now_ms)
         self.mirrored_bytes += size
         self.is_taken = True
         self.progress_ms = now_ms

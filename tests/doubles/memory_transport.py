@@ -27,6 +27,8 @@ class MemoryTransport:
         self._held = b""
         self._closed = trio.Event()
         self.room: int | None = None
+        self.unacknowledged_bytes = 0
+        """Of what was sent: on its way still, as over a slow line."""
         self.receptions = 0
         """How many times bytes were waited for."""
 
@@ -58,6 +60,9 @@ class MemoryTransport:
         size = min(len(buffer), len(self._held))
         buffer[:size], self._held = self._held[:size], self._held[size:]
         return size
+
+    def waiting_bytes(self) -> tuple[int, int]:
+        return self.unacknowledged_bytes, len(self._held)
 
     def close(self) -> None:
         if not self._closed.is_set():

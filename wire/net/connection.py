@@ -25,6 +25,7 @@ from wire.messages.api_versions import ApiVersionsRequest
 from wire.net.buffers import BufferPool
 from wire.net.errors import ConnectionClosed, RequestTimedOut, UnsupportedApi
 from wire.net.frames import MAX_RESPONSE_BYTES, FrameReader, FrameRefused
+from wire.net.patience import Motion, Patience
 from wire.net.pending import HALF_OF_MANY, AnswerListener, Awaiting, Gathering, Pending
 from wire.net.transport import Transport
 from wire.primitives import Buffer, MalformedMessage, pack_nullable_string
@@ -110,6 +111,9 @@ class Connection:
         self._has_backlog = trio.Event()
         self._overdue = trio.CancelScope()
         self._expected_by = _NEVER
+        self._patience = Patience(request_timeout_ms / 1_000)
+        self._is_looked_at = False
+        """Whether the oldest request is overdue, and waited for because bytes move."""
         self._closed_because: str | None = None
 
     @property
@@ -118,9 +122,10 @@ class Connection:
         return self._closed_because is None
 
     def start(self, nursery: trio.Nursery) -> None:
-        """Run the two tasks of this connection; they end with it and never raise."""
+        """Run the tasks of this connection; they end with it and never raise."""
         nursery.start_soon(self._read, name=f"read {self.name}")
         nursery.start_soon(self._write, name=f"write {self.name}")
+        nursery.start_soon(self._end_overdue, name=f"deadlines {self.name}")
 
     def close(self, reason: str = "closed by us") -> None:
         """End it at once: whoever waits for an answer gets ConnectionClosed with the reason."""
@@ -138,6 +143,7 @@ class Connection:
         self._ends.clear()
         self._sent_enough.unpark_all()
         self._has_backlog.set()
+        self._overdue.cancel()
 
     def listen(self, listener: AnswerListener, gathering: Gathering = HALF_OF_MANY) -> None:
         """Tell this listener, and no other, whenever all answers that had come are given out.
@@ -233,6 +239,7 @@ class Connection:
             parts.append(_HEAD.pack(size, request.API_KEY, version, number) + rest)
             parts += body
             total += SIZE_BYTES + size
+            awaiting.sent_through = self._queued_bytes + total
             self._await_answer(awaiting)
         # Whoever waits has been told: raised here as well, the caller would release the same bytes
         # a second time.
@@ -267,9 +274,10 @@ class Connection:
         timeout_s = (timeout_ms or self._request_timeout_ms) / 1_000
         pending = Pending(self, message.RESPONSE, version, trio.current_time() + timeout_s)
         pending.correlation_id = self._next_correlation_id
+        size = sum(map(len, parts))
+        pending.sent_through = self._queued_bytes + size
         self._await_answer(pending)
-        self._write_now(parts, sum(map(len, parts)))
-        pending.sent_through = self._queued_bytes
+        self._write_now(parts, size)
         return pending
 
     def _await_answer(self, awaiting: Awaiting) -> None:
@@ -279,6 +287,7 @@ class Connection:
 
     def _expect_by(self, deadline: float) -> None:
         self._overdue.deadline = self._expected_by = deadline
+        self._is_looked_at = False
 
     def _require_open(self) -> None:
         if self._closed_because is not None:
@@ -356,14 +365,42 @@ class Connection:
     async def _read(self) -> None:
         reason = "its tasks were cancelled"
         try:
-            with self._overdue:
-                reason = await self._settle_answers()
-            if self._overdue.cancelled_caught:
-                reason = "no answer in time"
+            reason = await self._settle_answers()
         except (OSError, trio.ClosedResourceError, FrameRefused, MalformedMessage) as fault:
             reason = str(fault) or "closed by us"
         finally:
             self.close(reason)
+
+    async def _end_overdue(self) -> None:
+        """Close the connection once its oldest answer is overdue and nothing moves any more."""
+        try:
+            while self.is_open:
+                with trio.CancelScope(deadline=self._expected_by) as self._overdue:
+                    await trio.sleep_forever()
+                if self._pending:
+                    self._look_at_overdue()
+        finally:
+            self.close("its tasks were cancelled")
+
+    def _look_at_overdue(self) -> None:
+        oldest, now_s = self._pending[0], trio.current_time()
+        if not self._is_looked_at:
+            self._patience.begin()
+        unacknowledged, unread = self._transport.waiting_bytes()
+        delivered = self._sent_bytes - unacknowledged
+        motion = Motion(
+            request=oldest.correlation_id,
+            delivered_bytes=delivered,
+            received_bytes=self._frames.received_bytes + unread,
+            is_delivered=delivered >= oldest.sent_through,
+            is_coming=bool(unread) or self._frames.is_within_one,
+        )
+        later_s = self._patience.look_again_at(now_s, motion)
+        if later_s is None:
+            self.close("no answer in time")
+        else:
+            self._expect_by(later_s)
+            self._is_looked_at = True
 
     async def _settle_answers(self) -> str:
         """Give each frame to the oldest pending request; return why that ended."""

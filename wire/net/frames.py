@@ -31,7 +31,16 @@ class FrameRefused(ValueError):
 class FrameReader:
     """Reads frames off one transport, one reader at a time."""
 
-    __slots__ = ("_buffers", "_chunk", "_end", "_max_bytes", "_start", "_transport")
+    __slots__ = (
+        "_buffers",
+        "_chunk",
+        "_end",
+        "_is_large",
+        "_max_bytes",
+        "_start",
+        "_transport",
+        "received_bytes",
+    )
 
     def __init__(
         self,
@@ -46,6 +55,14 @@ class FrameReader:
         self._chunk = memoryview(bytearray(_CHUNK_BYTES))
         self._start = 0
         self._end = 0
+        self._is_large = False
+        self.received_bytes = 0
+        """What was read off the transport."""
+
+    @property
+    def is_within_one(self) -> bool:
+        """Whether a part of a frame has been read, and not the whole."""
+        return self._is_large or not self.is_empty
 
     @property
     def is_empty(self) -> bool:
@@ -68,6 +85,7 @@ class FrameReader:
             return
         self._start = 0
         self._end = await self._transport.receive_into(self._chunk, min(least, _CHUNK_BYTES))
+        self.received_bytes += self._end
 
     async def receive(self) -> Buffer | None:
         """Return the next frame without its size; None if the stream ended before its last byte.
@@ -99,6 +117,7 @@ class FrameReader:
             if not received:
                 return False
             self._end += received
+            self.received_bytes += received
         return True
 
     async def _receive_large(self, size: int) -> Buffer | None:
@@ -106,10 +125,13 @@ class FrameReader:
         filled = self._end - self._start
         frame[:filled] = self._chunk[self._start : self._end]
         self._start = self._end = 0
+        self._is_large = True
         while filled < size:
             rest = frame[filled:]
             received = await self._transport.receive_into(rest, min(len(rest), _AT_ONCE_BYTES))
             if not received:
                 return None
             filled += received
+            self.received_bytes += received
+        self._is_large = False
         return frame

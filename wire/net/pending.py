@@ -32,6 +32,8 @@ class Awaiting(Protocol):
     deadline: float
     least_bytes: int
     """No answer takes less, with its size. A reader may wait until that much has come."""
+    sent_through: int
+    """Where the request ends, counted in bytes of the connection."""
 
     def settle(self, frame: Buffer) -> None:
         """Take a whole answer, header included.

@@ -25,6 +25,7 @@ from wire.net.transport import (
     Transport,
     close_socket,
     connect_socket,
+    waiting_in,
 )
 from wire.primitives import Buffer
 
@@ -123,6 +124,9 @@ class TlsTransport:
         if self._outgoing.bio.pending:  # an answer to a change of keys
             self._outgoing.flush()
         return filled
+
+    def waiting_bytes(self) -> tuple[int, int]:
+        return (0, 0) if self._closed else waiting_in(self._socket)
 
     def close(self) -> None:
         if not self._closed:

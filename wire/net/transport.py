@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from fcntl import ioctl
 from functools import cache
 from struct import Struct
-from termios import TIOCOUTQ
+from termios import FIONREAD, TIOCOUTQ
 from typing import ClassVar, Final, Protocol, TypeAlias
 
 import trio
@@ -58,6 +58,10 @@ class Transport(Protocol):
 
         That there are `least` is waited for, if it `waits_for_least`; fewer may come all the same.
         """
+        ...
+
+    def waiting_bytes(self) -> tuple[int, int]:
+        """Return how many bytes the peer's system has not acknowledged, and how many are unread."""
         ...
 
     def close(self) -> None:
@@ -107,10 +111,21 @@ class SocketTransport:
             except BlockingIOError:
                 continue
 
+    def waiting_bytes(self) -> tuple[int, int]:
+        return (0, 0) if self._closed else waiting_in(self._socket)
+
     def close(self) -> None:
         if not self._closed:
             self._closed = True
             close_socket(self._socket, discards=True)
+
+
+def waiting_in(connected: socket.socket) -> tuple[int, int]:
+    """Return how many bytes of a socket are not acknowledged yet, and how many are unread."""
+    unacknowledged, unread = (
+        _INT.unpack(ioctl(connected, what, bytes(_INT.size)))[0] for what in (TIOCOUTQ, FIONREAD)
+    )
+    return unacknowledged, unread
 
 
 def close_socket(connected: socket.socket, *, discards: bool) -> None:

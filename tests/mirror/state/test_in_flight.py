@@ -10,7 +10,15 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from mirror.flow.flow_state import FlowState
 from mirror.state.batches import Cursor, Forward
-from mirror.state.in_flight import FAR, NEAR, REMEMBERED_MS, InFlight, InFlightBudget, Room
+from mirror.state.in_flight import (
+    FAR,
+    LEAST_ROOM_BYTES,
+    NEAR,
+    REMEMBERED_MS,
+    InFlight,
+    InFlightBudget,
+    Room,
+)
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
@@ -187,3 +195,44 @@ def test_from_afar_more_is_under_way_unless_the_configuration_says(
         5_000,
         room.partition_in_flight_bytes,
     )
+
+
+def drain(budget: InFlightBudget, bytes_per_s: int, seconds: int, now_ms: int = 0) -> None:
+    """Have the target take so much, batch by batch, while whatever is taken is fetched anew."""
+    for step in range(seconds * 10):
+        if budget.has_room:
+            budget.total = budget.most_bytes
+        budget.acknowledge(min(budget.total, bytes_per_s // 10), now_ms + 100 * step)
+
+
+def test_no_more_is_under_way_than_a_slow_target_takes_in_seconds() -> None:
+    """With 32 MiB on the way to a target that takes 0.5 MB/s each batch is a minute old there."""
+    budget = InFlightBudget()
+    budget.total = budget.most_bytes
+    drain(budget, 500_000, 60)
+    assert 3_500_000 <= budget.most_bytes <= 4_500_000
+    assert budget.most_bytes_each <= budget.most_bytes
+    drain(budget, 50_000_000, 10, 60_000)
+    assert budget.most_bytes == NEAR.in_flight_bytes, "as soon as it is fast again"
+    drain(budget, 1, 60, 70_000)
+    assert budget.most_bytes == LEAST_ROOM_BYTES
+
+
+@given(st.lists(st.tuples(st.integers(0, 1_000_000), st.integers(0, 3_000)), max_size=60))
+def test_what_passes_now_and_then_limits_nothing(passed: list[tuple[int, int]]) -> None:
+    """A source with little to mirror says nothing of how fast its target is."""
+    budget, now_ms = InFlightBudget(), 0
+    for size, pause_ms in passed:
+        now_ms += pause_ms
+        budget.total = size
+        budget.acknowledge(size, now_ms)
+    assert (budget.most_bytes, budget.most_bytes_each) == NEAR
+
+
+@pytest.mark.parametrize("pause_ms", [10_000, -3_600_000])
+def test_a_target_that_pauses_and_a_clock_that_jumps_make_no_slow_target(pause_ms: int) -> None:
+    budget = InFlightBudget()
+    budget.total = budget.most_bytes
+    drain(budget, 50_000_000, 5)
+    drain(budget, 50_000_000, 5, 5_000 + pause_ms)
+    assert budget.most_bytes == NEAR.in_flight_bytes

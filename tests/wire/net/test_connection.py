@@ -225,6 +225,51 @@ async def test_an_overdue_answer_ends_the_connection(
         assert not connection.is_open
 
 
+@pytest.mark.parametrize("moves_until_s", [60, 20])
+async def test_a_request_is_overdue_only_while_nothing_moves(
+    moves_until_s: int,
+    autojump_clock: MockClock,  # noqa: ARG001
+) -> None:
+    """Half a megabyte a second and 32 MB under way: no request is out within its time-out."""
+    settings = ConnectionSettings(client_id="test", request_timeout_ms=5_000)
+    async with connected_in_memory(settings) as (broker, connection, transport):
+
+        async def slowly(_: RequestHeader, __: object) -> ListGroupsResponse:
+            transport.unacknowledged_bytes = 600
+            for _second in range(moves_until_s):
+                await trio.sleep(1)
+                transport.unacknowledged_bytes -= 10
+            await trio.sleep(60 - moves_until_s)
+            return ListGroupsResponse(error_code=0, groups=())
+
+        broker.scripts[ListGroupsRequest.API_KEY] = slowly
+        started = trio.current_time()
+        pending = await connection.send(ListGroupsRequest())
+        if moves_until_s == 60:
+            assert (await pending.wait()).groups == ()
+        else:
+            with pytest.raises(RequestTimedOut, match="no answer in time"):
+                await pending.wait()
+            assert 5 <= trio.current_time() - started - moves_until_s <= 7
+
+
+async def test_a_line_on_which_nothing_moves_is_given_up_soon(
+    autojump_clock: MockClock,  # noqa: ARG001
+) -> None:
+    settings = ConnectionSettings(client_id="test", request_timeout_ms=5_000)
+    async with connected_in_memory(settings) as (broker, connection, transport):
+
+        async def never(_: RequestHeader, __: object) -> None:
+            transport.unacknowledged_bytes = 600
+            await trio.sleep_forever()
+
+        broker.scripts[MetadataRequest.API_KEY] = never
+        started = trio.current_time()
+        with pytest.raises(RequestTimedOut, match="no answer in time"):
+            await connection.request(METADATA)
+        assert trio.current_time() - started == pytest.approx(5 * 1.25)
+
+
 async def test_a_request_may_be_given_more_time(
     autojump_clock: MockClock,  # noqa: ARG001
 ) -> None:

@@ -23,6 +23,7 @@ class Heard:
         self.correlation_id = 0
         self.deadline = 0.0
         self.least_bytes = least_bytes
+        self.sent_through = 0
         self.events = events
 
     def settle(self, _: Buffer) -> None:
