@@ -1,6 +1,7 @@
 """What got onto the old site after it was drained: records, and topics that were made there."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,22 +11,15 @@ from failover.journal import PartitionEnds
 from failover.site import Site, SiteUnclear, brief
 from runtime.config import FlowConfig
 from wire.errors import ErrorCode, describe
-from wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from wire.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
 from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from wire.net import Cluster, NetworkFault
+from wire.net.topic_creation import BROKERS_DEFAULT, TopicRefused, create_topic, grow_topic
 from wire.topic_partition import TopicPartition
 
 TOPIC_RESOURCE: Final = 2
 DYNAMIC_TOPIC_CONFIG: Final = 1
-TIMEOUT_MS: Final = 15_000
 SILENT_AFTER_S: Final = 3.0
 """How long a source that was given up is asked what it holds."""
-BROKERS_DEFAULT: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +101,8 @@ async def make_missing(
             await _create(source.cluster, target, flow, topic, count)
             made.append(topic)
         elif known.error_code == ErrorCode.NONE and len(known.partitions) < count:
-            await _grow(target, topic, count)
+            with _said_of(target, topic):
+                await grow_topic(target.cluster, topic, count)
             made.append(topic)
     return made
 
@@ -118,30 +113,14 @@ async def _create(source: Cluster, target: Site, flow: FlowConfig, topic: str, c
         for name, value in (await _own_configs(source, topic)).items()
         if flow.settings.names.matches(name)
     }
-    creatable = CreatableTopic(
-        name=topic,
-        num_partitions=count,
-        replication_factor=flow.replication_factor or BROKERS_DEFAULT,
-        assignments=(),
-        configs=tuple(
-            CreatableTopicConfig(name=name, value=value) for name, value in sorted(configs.items())
-        ),
-    )
-    answer = await target.cluster.request_controller(
-        CreateTopicsRequest(topics=(creatable,), timeout_ms=TIMEOUT_MS, validate_only=False)
-    )
-    _require(target, topic, answer.topics[0].error_code, ErrorCode.TOPIC_ALREADY_EXISTS)
-
-
-async def _grow(target: Site, topic: str, count: int) -> None:
-    answer = await target.cluster.request_controller(
-        CreatePartitionsRequest(
-            topics=(CreatePartitionsTopic(name=topic, count=count, assignments=None),),
-            timeout_ms=TIMEOUT_MS,
-            validate_only=False,
+    with _said_of(target, topic):
+        await create_topic(
+            target.cluster,
+            topic,
+            partition_count=count,
+            replication_factor=flow.replication_factor or BROKERS_DEFAULT,
+            configs=configs,
         )
-    )
-    _require(target, topic, answer.results[0].error_code, ErrorCode.INVALID_PARTITIONS)
 
 
 async def _own_configs(cluster: Cluster, topic: str) -> dict[str, str]:
@@ -159,6 +138,11 @@ async def _own_configs(cluster: Cluster, topic: str) -> dict[str, str]:
     }
 
 
-def _require(target: Site, topic: str, code: int, but: ErrorCode) -> None:
-    if code not in {ErrorCode.NONE, but}:
-        raise SiteUnclear(f"{target.name}: {topic} could not be made: {describe(code)}")
+@contextmanager
+def _said_of(target: Site, topic: str) -> Iterator[None]:
+    """Raise SiteUnclear where the target refuses to make a topic."""
+    try:
+        yield
+    except TopicRefused as refused:
+        reason = f"{target.name}: {topic} could not be made: {describe(refused.code)}"
+        raise SiteUnclear(reason) from refused

@@ -1,4 +1,4 @@
-"""The mirror's requests to a cluster about topics: create, grow, configure and describe them."""
+"""The mirror's requests to a cluster about topics: shape, delete and describe them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,12 +8,6 @@ from uuid import UUID
 import trio
 
 from wire.errors import ErrorCode
-from wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from wire.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
 from wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from wire.messages.incremental_alter_configs import (
@@ -22,8 +16,7 @@ from wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResource,
 )
 from wire.net.cluster import Cluster
-from wire.net.errors import NetworkFault
-from wire.net.retries import code_of
+from wire.net.topic_creation import TopicRefused, create_topic, grow_topic, refusal
 
 DYNAMIC_TOPIC_CONFIG: Final = 1
 """DescribeConfigs: a value set for this topic, not inherited from a broker or a default."""
@@ -67,19 +60,9 @@ SET: Final = 0
 RESET: Final = 1
 """AlterConfigOp, as it travels: to give a value, and to take it back."""
 TIMEOUT_MS: Final = 15_000
-LEADERS_TIMEOUT_S: Final = 15.0
+GONE_TIMEOUT_S: Final = 15.0
 TOPIC_STATES_SINCE: Final = 6
 """The version of DeleteTopics that names topics in structs of their own."""
-
-
-class TopicRefused(NetworkFault):
-    """A cluster would not create or change a topic; the message names topic and error."""
-
-    def __init__(self, topic: str, code: int, message: str | None) -> None:
-        self.topic = topic
-        self.code = code_of(code)
-        self.reason = message or self.code.name
-        super().__init__(f"topic {topic}: {self.code.name}{': ' + message if message else ''}")
 
 
 async def hidden_topics(cluster: Cluster, missing: Collection[str]) -> frozenset[str]:
@@ -97,36 +80,6 @@ async def hidden_topics(cluster: Cluster, missing: Collection[str]) -> frozenset
     return frozenset(name for name, seen in view.topics.items() if seen.error_code == refused)
 
 
-async def ensure_topic(
-    cluster: Cluster,
-    topic: str,
-    *,
-    replication_factor: int | None,
-    configs: Mapping[str, str],
-) -> None:
-    """Return when the topic of one partition exists and has a leader."""
-    with trio.move_on_after(LEADERS_TIMEOUT_S):
-        while True:
-            view = await cluster.metadata([topic], refresh=True)
-            found = view.topics.get(topic)
-            if found is not None and found.error_code == ErrorCode.NONE:
-                if all(partition.leader >= 0 for partition in found.partitions.values()):
-                    return
-            else:
-                factor = max(1, min(replication_factor or 3, len(view.brokers)))
-                await apply(
-                    cluster,
-                    CreateTopic(
-                        topic=topic,
-                        partition_count=1,
-                        replication_factor=factor,
-                        configs=configs,
-                    ),
-                )
-            await trio.sleep(0.05)
-    raise TopicRefused(topic, ErrorCode.LEADER_NOT_AVAILABLE, "no leader in time")
-
-
 async def apply(cluster: Cluster, action: TopicAction, *, validate_only: bool = False) -> bool:
     """Apply an action to a topic, or only ask whether it may be applied. Raises TopicRefused.
 
@@ -134,54 +87,20 @@ async def apply(cluster: Cluster, action: TopicAction, *, validate_only: bool = 
     """
     match action:
         case CreateTopic():
-            return await _create(cluster, action, validate_only=validate_only)
+            return await create_topic(
+                cluster,
+                action.topic,
+                partition_count=action.partition_count,
+                replication_factor=action.replication_factor,
+                configs=action.configs,
+                validate_only=validate_only,
+            )
         case GrowTopic():
-            return await _grow(cluster, action, validate_only=validate_only)
+            return await grow_topic(
+                cluster, action.topic, action.partition_count, validate_only=validate_only
+            )
         case SetConfigs():
             return await _set_configs(cluster, action, validate_only=validate_only)
-
-
-async def _create(cluster: Cluster, action: CreateTopic, *, validate_only: bool) -> bool:
-    answer = await cluster.request_controller(
-        CreateTopicsRequest(
-            topics=(
-                CreatableTopic(
-                    name=action.topic,
-                    num_partitions=action.partition_count,
-                    replication_factor=action.replication_factor,
-                    assignments=(),
-                    configs=tuple(
-                        CreatableTopicConfig(name=name, value=value)
-                        for name, value in sorted(action.configs.items())
-                    ),
-                ),
-            ),
-            timeout_ms=TIMEOUT_MS,
-            validate_only=validate_only,
-        )
-    )
-    result = answer.topics[0]
-    if result.error_code not in {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}:
-        raise await _refused(cluster, action.topic, result.error_code, result.error_message)
-    return result.error_code == ErrorCode.NONE
-
-
-async def _grow(cluster: Cluster, action: GrowTopic, *, validate_only: bool) -> bool:
-    answer = await cluster.request_controller(
-        CreatePartitionsRequest(
-            topics=(
-                CreatePartitionsTopic(
-                    name=action.topic, count=action.partition_count, assignments=None
-                ),
-            ),
-            timeout_ms=TIMEOUT_MS,
-            validate_only=validate_only,
-        )
-    )
-    result = answer.results[0]
-    if result.error_code not in {ErrorCode.NONE, ErrorCode.INVALID_PARTITIONS}:
-        raise await _refused(cluster, action.topic, result.error_code, result.error_message)
-    return result.error_code == ErrorCode.NONE
 
 
 async def _set_configs(cluster: Cluster, action: SetConfigs, *, validate_only: bool) -> bool:
@@ -221,14 +140,7 @@ async def _alter(
     )
     result = answer.responses[0]
     if result.error_code != ErrorCode.NONE:
-        raise await _refused(cluster, topic, result.error_code, result.error_message)
-
-
-async def _refused(cluster: Cluster, topic: str, code: int, message: str | None) -> TopicRefused:
-    """Return the refusal; another controller is looked up for the next try."""
-    if code == ErrorCode.NOT_CONTROLLER:
-        await cluster.metadata(refresh=True)
-    return TopicRefused(topic, code, message)
+        raise await refusal(cluster, topic, result.error_code, result.error_message)
 
 
 async def delete_topic(cluster: Cluster, topic: str) -> None:
@@ -240,9 +152,9 @@ async def delete_topic(cluster: Cluster, topic: str) -> None:
         request = DeleteTopicsRequest(topics=(state,), timeout_ms=TIMEOUT_MS)
     result = (await controller.request(request)).responses[0]
     if result.error_code not in {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}:
-        raise await _refused(cluster, topic, result.error_code, result.error_message)
+        raise await refusal(cluster, topic, result.error_code, result.error_message)
     gone_from = 0
-    with trio.move_on_after(LEADERS_TIMEOUT_S):
+    with trio.move_on_after(GONE_TIMEOUT_S):
         while True:
             # Brokers forget it one after the other, and in the meantime it cannot be made anew.
             # Each look asks another one: none may show it again, as if it were not deleted yet.

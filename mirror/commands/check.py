@@ -10,7 +10,6 @@ from mirror.clusters.admin import (
     GrowTopic,
     SetConfigs,
     TopicAction,
-    TopicRefused,
     apply,
     topic_configs,
 )
@@ -53,6 +52,7 @@ from wire.errors import ErrorCode
 from wire.net import NetworkFault, open_cluster
 from wire.net.cluster import Cluster
 from wire.net.operations import list_groups
+from wire.net.topic_creation import TopicRefused
 
 TIMEOUT_S: Final = 20.0
 MOST_GROUPS: Final = 20

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from mirror.clusters.admin import ensure_topic
 from mirror.clusters.links import Links, open_links
 from mirror.clusters.log_ends import Ends, LogEnds, read_target_ends
 from mirror.commands.flow_without_daemon import read_map, read_map_of, source_ends
@@ -39,6 +38,7 @@ from runtime.zookeeper import ZooKeeperFault, open_zookeeper
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
 from wire.net.operations import list_offsets, read_partition
+from wire.net.topic_creation import ensure_topic
 from wire.record_batch import (
     BatchHeader,
     CorruptBatch,

@@ -6,7 +6,6 @@ each record for granted, and a tombstone would end `RemoteClusterUtils` with an 
 
 from typing import Final, TypeAlias
 
-from mirror.clusters.admin import ensure_topic
 from mirror.clusters.malformed_records import OddRecords
 from mirror.clusters.tail_reader import TailReader
 from offset_translation import checkpoint
@@ -20,6 +19,7 @@ from wire.net.cluster import Cluster
 from wire.net.errors import NetworkFault, RequestRefused
 from wire.net.operations import append
 from wire.net.retries import code_of
+from wire.net.topic_creation import ensure_topic
 from wire.record_batch import Record, build_batch
 
 BATCH_BYTES: Final = 512 * 1024

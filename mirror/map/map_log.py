@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 import trio
 
-from mirror.clusters.admin import SetConfigs, TopicRefused, apply, ensure_topic, topic_configs
+from mirror.clusters.admin import SetConfigs, apply, topic_configs
 from mirror.clusters.malformed_records import OddRecords
 from mirror.clusters.tail_reader import TailReader
 from mirror.state.batches import SEQUENCES
@@ -28,6 +28,7 @@ from wire.net.cluster import Cluster
 from wire.net.errors import NetworkFault
 from wire.net.operations import LATEST, append, list_offsets, new_producer_id, read_partition
 from wire.net.retries import code_of
+from wire.net.topic_creation import TopicRefused, ensure_topic
 from wire.record_batch import CorruptBatch, Record, build_batch, iterate_records
 from wire.topic_partition import TopicPartition
 

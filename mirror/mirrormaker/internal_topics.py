@@ -9,7 +9,6 @@ from typing import Final, TypeAlias
 
 import trio
 
-from mirror.clusters.admin import ensure_topic
 from mirror.clusters.links import Links
 from mirror.state.flow_partitions import FlowPartitions
 from mirror.state.live_config import LiveConfig
@@ -26,6 +25,7 @@ from wire.net.cluster import Cluster
 from wire.net.errors import NetworkFault, RequestRefused
 from wire.net.operations import append
 from wire.net.retries import code_of
+from wire.net.topic_creation import ensure_topic
 from wire.record_batch import Record, build_batch
 from wire.topic_partition import TopicPartition
 

@@ -22,7 +22,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 import trio
 
-from mirror.clusters.admin import GrowTopic, apply, ensure_topic
+from mirror.clusters.admin import GrowTopic, apply
 from mirror.clusters.links import Links
 from mirror.map.map_log import MapLog, MapRecord
 from mirror.start.start_position import OwnPart, Start, Stop
@@ -51,6 +51,7 @@ from wire.net.cluster import Cluster
 from wire.net.errors import NetworkFault, RequestRefused
 from wire.net.operations import append, list_offsets, read_partition
 from wire.net.retries import code_of
+from wire.net.topic_creation import ensure_topic
 from wire.record_batch import BatchHeader, CorruptBatch, Record, build_batch, iterate_records
 from wire.topic_partition import TopicPartition
 

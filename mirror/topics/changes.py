@@ -4,17 +4,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from mirror.clusters.admin import (
-    CreateTopic,
-    GrowTopic,
-    SetConfigs,
-    TopicAction,
-    TopicRefused,
-    apply,
-)
+from mirror.clusters.admin import CreateTopic, GrowTopic, SetConfigs, TopicAction, apply
 from mirror.topics.refused_settings import Setting, surely_refused, to_be_tried, to_leave_out
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
+from wire.net.topic_creation import TopicRefused
 
 ABOUT_SETTINGS: Final = frozenset({ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST})
 """INVALID_REQUEST: how brokers in ZooKeeper mode refuse some changes of settings."""

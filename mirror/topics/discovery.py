@@ -12,7 +12,6 @@ from mirror.clusters.admin import (
     GrowTopic,
     SetConfigs,
     TopicAction,
-    TopicRefused,
     delete_topic,
     hidden_topics,
     reset_configs,
@@ -47,6 +46,7 @@ from runtime.fault_note import FaultNote
 from runtime.unforeseen import described
 from wire.net.errors import AuthenticationFailed, NetworkFault
 from wire.net.metadata import ClusterView, TopicView
+from wire.net.topic_creation import TopicRefused
 from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from mirror.clusters.admin import TopicRefused, delete_topic
+from mirror.clusters.admin import delete_topic
 from mirror.clusters.links import Links
 from mirror.clusters.log_ends import LogEnds, read_target_ends
 from mirror.map.map_log import MapLog
@@ -23,6 +23,7 @@ from mirror.state.work_share import WorkShare
 from runtime.config import FlowConfig
 from wire.errors import ErrorCode
 from wire.net.metadata import ClusterView
+from wire.net.topic_creation import TopicRefused
 from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)

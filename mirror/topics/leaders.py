@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from mirror.clusters.admin import TopicRefused
 from mirror.state.interruptions import Interruptions
 from mirror.state.leadership import NO_LEADER
 from mirror.state.partition import MirroredPartition
@@ -10,6 +9,7 @@ from mirror.state.partition_state import PartitionState
 from runtime.clock import now_ms
 from wire.errors import ErrorCode
 from wire.net.metadata import PartitionView
+from wire.net.topic_creation import TopicRefused
 
 UNAUTHORISED: Final = frozenset(
     {ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED}

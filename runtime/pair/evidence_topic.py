@@ -3,18 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import trio
-
 from runtime.pair.evidence import TOPIC, Evidence, EvidenceGarbled, decode_evidence
 from wire.errors import ErrorCode, describe
-from wire.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
 from wire.net import Cluster, NetworkFault, RequestRefused
 from wire.net.operations import EARLIEST, LATEST, append, list_offsets, read_partition
 from wire.net.retries import code_of
+from wire.net.topic_creation import ensure_topic
 from wire.record_batch import (
     BatchHeader,
     CorruptBatch,
@@ -28,11 +22,6 @@ from wire.topic_partition import TopicPartition
 PARTITION: Final = TopicPartition(TOPIC, 0)
 SETTINGS: Final = {"cleanup.policy": "compact", "unclean.leader.election.enable": "false"}
 """Evidence that lost its last record would agree with a witness that did."""
-REPLICAS: Final = 3
-"""At most; fewer where there are fewer brokers."""
-TIMEOUT_MS: Final = 15_000
-LEADER_TIMEOUT_S: Final = 15.0
-LOOK_AGAIN_S: Final = 0.05
 
 
 class EvidenceUnreadable(NetworkFault):
@@ -97,43 +86,10 @@ async def write_evidence(cluster: Cluster, evidence: Evidence, now_ms: int) -> N
 
     Raises NetworkFault.
     """
-    await _ensure_topic(cluster)
+    await ensure_topic(cluster, TOPIC, replication_factor=None, configs=SETTINGS)
     key, value = evidence.encode()
     batch = build_batch([Record(0, now_ms, key, value)])
     answer = await append(cluster, *PARTITION, batch)
     if answer.error_code != ErrorCode.NONE:
         cluster.forget(TOPIC)
         raise RequestRefused(f"writing to {TOPIC}", code_of(answer.error_code))
-
-
-async def _ensure_topic(cluster: Cluster) -> None:
-    """Return when the topic exists and has a leader."""
-    with trio.move_on_after(LEADER_TIMEOUT_S):
-        while True:
-            view = await cluster.metadata([TOPIC], refresh=True)
-            found = view.topics.get(TOPIC)
-            if found is not None and found.error_code == ErrorCode.NONE:
-                if all(partition.leader >= 0 for partition in found.partitions.values()):
-                    return
-            else:
-                await _create(cluster, max(1, min(REPLICAS, len(view.brokers))))
-            await trio.sleep(LOOK_AGAIN_S)
-    raise RequestRefused(f"creating {TOPIC}", ErrorCode.LEADER_NOT_AVAILABLE)
-
-
-async def _create(cluster: Cluster, replicas: int) -> None:
-    topic = CreatableTopic(
-        name=TOPIC,
-        num_partitions=1,
-        replication_factor=replicas,
-        assignments=(),
-        configs=tuple(
-            CreatableTopicConfig(name=name, value=value) for name, value in sorted(SETTINGS.items())
-        ),
-    )
-    answer = await cluster.request_controller(
-        CreateTopicsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS, validate_only=False)
-    )
-    code = code_of(answer.topics[0].error_code)
-    if code not in {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}:
-        raise RequestRefused(f"creating {TOPIC}", code)

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from mirror.clusters.admin import ensure_topic, topic_configs
+from mirror.clusters.admin import topic_configs
 from mirror.clusters.tail_reader import TailReader
 from mirror.map.map_log import MAP_SETTINGS, MapLog, MapUnwritable
 from offset_translation.map_records import (
@@ -28,6 +28,7 @@ from tests.clusters import RunningCluster, run_cluster
 from tests.doubles.map_writers import MemoryWriters
 from wire.net import open_cluster
 from wire.net.operations import LATEST, append, list_offsets
+from wire.net.topic_creation import ensure_topic
 from wire.record_batch import Record, build_batch
 from wire.topic_partition import TopicPartition
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mirror.clusters.admin import CreateTopic, SetConfigs, TopicRefused
+from mirror.clusters.admin import CreateTopic, SetConfigs
 from mirror.topics.changes import Applied, apply_acceptable
 from mirror.topics.refused_settings import (
     ASK_AGAIN_MS,
@@ -28,6 +28,7 @@ from wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from wire.net.cluster import Cluster, open_cluster
+from wire.net.topic_creation import TopicRefused
 
 SMALL = "Invalid value 20000 for configuration segment.bytes: Value must be at least 1048576"
 UNKNOWN = "Unknown topic config name: message.downconversion.enable"
