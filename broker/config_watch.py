@@ -11,7 +11,7 @@ from broker.log.config import InvalidConfig
 from broker.security.credentials import ScramUsers
 from broker.zookeeper import tree
 from broker.zookeeper.at_once import all_of
-from broker.zookeeper.store import ClusterStore, change_number
+from broker.zookeeper.store import NO_CHANGE, ClusterStore, change_number
 from runtime.zookeeper import ZooKeeperFault
 
 _LOG = logging.getLogger(__name__)
@@ -26,7 +26,9 @@ class ConfigWatch:
         self.store = store
         self.dynamic = dynamic
         self.scram_users = ScramUsers()
-        self._seen = -1
+        self._known: frozenset[int] = frozenset()
+        """The notifications that were followed, by number. No order of them is believed: whoever
+        may write there can make one of any number."""
         self.on_change: Callable[[], None] = lambda: None
 
     async def load_all(self) -> None:
@@ -37,7 +39,7 @@ class ConfigWatch:
         users = {*(await self.store.zookeeper.children(tree.USER_CONFIGS) or ())}
         users |= {*map(tree.encode_user, self.scram_users.names())}  # some may be gone
         await all_of(users, self._load_user)
-        self._seen = max(map(change_number, listing), default=-1)
+        self._known = frozenset(map(change_number, listing))
         self.on_change()
 
     async def run(self) -> None:
@@ -48,18 +50,19 @@ class ConfigWatch:
 
     async def _catch_up(self, names: list[str]) -> None:
         """Apply what is new, however often ZooKeeper has to be asked."""
-        fresh = sorted(number for number in map(change_number, names) if number > self._seen)
-        while fresh:
+        listed = frozenset(map(change_number, names)) - {NO_CHANGE}
+        while fresh := sorted(listed - self._known):
             try:
                 await self._apply_all(fresh)
             except ZooKeeperFault as fault:
                 _LOG.warning("settings cannot be read: %s", fault)
                 await trio.sleep(RETRY_S)
             else:
+                self._known = listed.union(fresh)  # those that were tidied away come no more
                 return
 
     async def _apply_all(self, fresh: list[int]) -> None:
-        if fresh[0] > self._seen + 1:
+        if fresh[0] > 0 and fresh[0] - 1 not in self._known:
             await self.load_all()  # notifications were tidied away before we saw them
             return
         for number in fresh:
@@ -72,7 +75,7 @@ class ConfigWatch:
                     await self.load_all()  # tidied away since it was listed
                     return
                 await self._apply(entity)
-            self._seen = number
+        self._known = self._known.union(fresh)
         self.on_change()
 
     async def _apply(self, entity: str) -> None:

@@ -35,6 +35,7 @@ from runtime.zookeeper import (
 _LOG = logging.getLogger(__name__)
 
 PRODUCER_ID_BLOCK: Final = 1_000
+NO_CHANGE: Final = -1
 KEPT_CHANGES: Final = 100
 
 Change: TypeAlias = Callable[[Mapping[str, str]], Mapping[str, str]]
@@ -342,6 +343,7 @@ class ClusterStore:
 
 
 def change_number(name: str) -> int:
-    """Return the sequence number that ZooKeeper gave a notification, -1 for what is none."""
+    """Return the number of a notification, NO_CHANGE for what is none."""
     number = name.rpartition("_")[2]
-    return int(number) if number.isascii() and number.isdigit() and len(number) <= 10 else -1
+    is_one = number.isascii() and number.isdigit() and len(number) <= 10
+    return int(number) if is_one else NO_CHANGE

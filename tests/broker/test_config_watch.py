@@ -101,3 +101,20 @@ async def test_a_notification_that_is_tidied_away_before_it_is_read_is_not_passe
     there.nodes[tree.topic_config_path("u")] = tree.encode_config({"retention.ms": "8"})
     await watch._catch_up([f"config_change_{1:010}"])
     assert watch.dynamic.log_config("u").retention_ms == 7, "heard already"
+
+
+async def test_a_notification_of_the_largest_number_leaves_no_broker_deaf() -> None:
+    """Anybody who may write into the site's ZooKeeper can make one."""
+    there = Tree()
+    watch = watching(there)
+    await watch.load_all()
+    stray = f"{tree.CONFIG_CHANGE_PREFIX}{2**31 - 1:010}"
+    there.nodes[stray] = tree.encode_config_change("topics/t")
+    await watch._catch_up(await there.children(tree.CONFIG_CHANGES))
+    for number, days in ((0, "7"), (1, "8")):
+        there.nodes |= {
+            tree.topic_config_path("t"): tree.encode_config({"retention.ms": days}),
+            f"{tree.CONFIG_CHANGE_PREFIX}{number:010}": tree.encode_config_change("topics/t"),
+        }
+        await watch._catch_up(await there.children(tree.CONFIG_CHANGES))
+        assert watch.dynamic.log_config("t").retention_ms == int(days)
