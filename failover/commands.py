@@ -12,7 +12,7 @@ from failover.journal import Journal
 from failover.plan import PromotionRequest, plan_document
 from failover.promote import PromotionRefused, make_plan, open_controller, plan_lines
 from failover.recover import recover
-from failover.report import has_slipped, summary
+from failover.report import has_slipped, left_steps, summary
 from failover.status import read_status, status_document, status_lines
 from failover.steps import PromotionKind, PromotionState, StepName
 from runtime.clock import now_ms
@@ -73,7 +73,7 @@ async def abort(options: Options) -> int:
             journal = await controller.abort()
         for line in summary(journal):
             tell(line)
-    return ExitStatus.DONE
+    return ExitStatus.FAILED if left_steps(journal) else ExitStatus.DONE
 
 
 def exit_status(journal: Journal) -> int:

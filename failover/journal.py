@@ -176,12 +176,15 @@ def begin_step(journal: Journal, step: StepName, now_ms: int) -> Journal:
 def end_step(
     journal: Journal, step: StepName, *, state: StepState, facts: Facts, now_ms: int
 ) -> Journal:
-    """Record how a step ended; facts are added to those it had already noted."""
+    """Record how a step ended; facts are added to those it had already noted.
+
+    What an earlier attempt to take it back has left is no more when it is taken back.
+    """
     found = journal.record(step)
     assert found is not None, f"step {step} ends but has not begun"
-    return _put(
-        journal, replace(found, state=state, ended_ms=now_ms, facts={**found.facts, **facts})
-    )
+    is_undone = state is StepState.UNDONE
+    known = {key: one for key, one in found.facts.items() if not (is_undone and key == "left")}
+    return _put(journal, replace(found, state=state, ended_ms=now_ms, facts={**known, **facts}))
 
 
 def mark_stale(journal: Journal, steps: Iterable[StepName]) -> Journal:

@@ -47,6 +47,17 @@ SAID: Final[Mapping[StepName, Callable[[Any], str]]] = {
 }
 
 
+LEFT: Final[Mapping[StepName, str]] = {
+    StepName.FENCE: "{source} may still be closed for writes; `failover serve` opens it when it"
+    " answers",
+    StepName.OPEN_TARGET: "{site}, the standby, may still take writes; `failover serve` closes it"
+    " when it answers",
+    StepName.SEAL: "seals still lie in the offset map on {site}; the mirror takes them back when it"
+    " goes on",
+}
+"""What is so where a step could not be taken back, and who sets it right."""
+
+
 def step_line(report: StepReport) -> str:
     """Return the line of a step that ended."""
     facts: Any = report.facts
@@ -64,6 +75,7 @@ def summary(journal: Journal) -> Iterator[str]:
     match journal.state:
         case PromotionState.ROLLED_BACK:
             yield f"rolled back, {journal.source} stays active: {journal.reason}"
+            yield from _left(journal)
         case PromotionState.RUNNING:
             yield f"unfinished: {journal.reason or 'run the same command again to go on'}"
         case PromotionState.DONE:
@@ -76,6 +88,20 @@ def summary(journal: Journal) -> Iterator[str]:
             else:
                 yield from _lost(journal)
                 yield from _slipped(journal)
+
+
+def left_steps(journal: Journal) -> Mapping[StepName, str]:
+    """Return the steps that could not be taken back for now, and why."""
+    return {
+        record.name: str(record.facts["left"])
+        for record in journal.steps
+        if record.state is StepState.UNDONE and "left" in record.facts
+    }
+
+
+def _left(journal: Journal) -> Iterator[str]:
+    for step, why in left_steps(journal).items():
+        yield f"  warning  {LEFT[step].format(source=journal.source, site=journal.site)} ({why})"
 
 
 def _moved(journal: Journal) -> Iterator[str]:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,13 +17,13 @@ import trio
 
 import failover.commands
 from failover.cli import PROGRAM
-from failover.commands import promote, stop_at_signals
+from failover.commands import abort, promote, stop_at_signals
 from failover.facts import Facts
-from failover.journal import Journal
-from failover.steps import PromotionKind, StepName
+from failover.journal import Journal, begin_step, end_step, turn_back
+from failover.steps import PromotionKind, PromotionState, StepName, StepState
 from runtime.command import Options
 from runtime.config import Configuration, load
-from tests.failover.journals import ended_promotion
+from tests.failover.journals import begun, ended_promotion
 from tests.failover.sites import promotable
 
 FACTS: Final[dict[StepName, Facts]] = {
@@ -123,3 +124,25 @@ def test_who_was_told_enough_gets_no_traceback(tmp_path: Path) -> None:
             check=False,
         )
     assert (ended.returncode, "Traceback" in ended.stderr) == (141, False)
+
+
+@pytest.mark.parametrize(("facts", "status"), [({"left": "no answer"}, 1), ({"fenced": False}, 0)])
+async def test_an_abort_that_left_something_has_not_succeeded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, facts: Facts, status: int
+) -> None:
+    journal = begin_step(begun(), StepName.FENCE, 0)
+    journal = end_step(journal, StepName.FENCE, state=StepState.UNDONE, facts=facts, now_ms=1)
+    journal = replace(turn_back(journal, "by hand"), state=PromotionState.ROLLED_BACK)
+
+    @asynccontextmanager
+    async def open_controller(*_: object) -> AsyncIterator[SimpleNamespace]:
+        async def take_back() -> Journal:
+            return journal
+
+        yield SimpleNamespace(abort=take_back)
+
+    monkeypatch.setattr(failover.commands, "open_controller", open_controller)
+    file = config_file(tmp_path)
+    options = PROGRAM.parse(["abort", str(file)])
+    options.configuration = load(file)
+    assert await abort(options) == status

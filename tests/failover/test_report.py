@@ -1,10 +1,13 @@
 """The lines a promotion prints."""
 
+from dataclasses import replace
+
 from failover.execute import StepReport
 from failover.facts import Facts
-from failover.report import step_line, summary
-from failover.steps import PromotionKind, StepName, StepState
-from tests.failover.journals import ended_promotion
+from failover.journal import Journal, begin_step, end_step, turn_back
+from failover.report import LEFT, left_steps, step_line, summary
+from failover.steps import UNDOABLE, PromotionKind, PromotionState, StepName, StepState
+from tests.failover.journals import begun, ended_promotion
 
 
 def test_a_step_has_one_line_with_its_seconds() -> None:
@@ -86,3 +89,31 @@ def test_a_lost_source_ends_with_what_is_known_to_be_there_and_a_warning() -> No
             " back, `spark-audit run` lists each record"
         ),
     ]
+
+
+def taken_back(*attempts: Facts) -> Journal:
+    """A promotion whose fence was lifted in several attempts."""
+    journal = begin_step(begun(), StepName.FENCE, 0)
+    for facts in attempts:
+        journal = end_step(journal, StepName.FENCE, state=StepState.UNDONE, facts=facts, now_ms=1)
+        if facts is not attempts[-1]:
+            journal = begin_step(journal, StepName.FENCE, 2)
+    return replace(turn_back(journal, "by the operator"), state=PromotionState.ROLLED_BACK)
+
+
+def test_what_could_not_be_taken_back_is_named_with_who_sets_it_right() -> None:
+    journal = taken_back({"left": "dc1 does not answer"})
+    assert left_steps(journal) == {StepName.FENCE: "dc1 does not answer"}
+    assert list(summary(journal)) == [
+        "rolled back, dc1 stays active: by the operator",
+        (
+            "  warning  dc1 may still be closed for writes; `failover serve` opens it when it"
+            " answers (dc1 does not answer)"
+        ),
+    ]
+    for step in UNDOABLE - {StepName.ANNOUNCE, StepName.STOP_FLOW}:
+        assert step in LEFT
+
+
+def test_what_a_later_attempt_took_back_is_not_left() -> None:
+    assert left_steps(taken_back({"left": "dc1 does not answer"}, {"fenced": False})) == {}
