@@ -32,7 +32,7 @@ from failover.status import SiteStatus, Status, read_status
 from failover.steps import is_switched
 from runtime.config import Configuration, FlowConfig
 from runtime.fault_note import FaultNote
-from runtime.pair.evidence import Agreed, judge
+from runtime.pair.evidence import Agreed, PairSeen, judge
 from runtime.pair.opening import (
     renew_evidence,
     require_pair,
@@ -154,8 +154,19 @@ async def close_breach(
             status = await read_status(configuration, zookeeper, seen.known_active)
             match find_wrong(status, read_in=read_in):
                 case Breach() as breach:
+                    # First: by this a fence is known to be of this epoch, or of an earlier one.
+                    failed = await lease.act(
+                        lambda: renew_evidence(configuration, clusters, seen, [breach.site])
+                    )
                     await lease.act(lambda: _fence(configuration, breach, lease))
+                    if failed:
+                        trouble.note(f"{breach.site} took no evidence: {failed[breach.site]}")
+                        return True
                 case StrayFence() as stray:
+                    why = why_not_to_lift(seen, stray.site)
+                    if why is not None:
+                        trouble.note(why)
+                        return True
                     await lease.act(lambda: _lift(configuration, stray, lease))
                 case None:
                     pass
@@ -168,6 +179,27 @@ async def close_breach(
         trouble.note(str(error))
         return False
     return True
+
+
+def why_not_to_lift(seen: PairSeen, site: str) -> str | None:
+    """Return why nobody knows yet that a fence is older than the witness; None when it is.
+
+    Whoever closes a site writes evidence of the epoch there first, and the witness is no older than
+    any evidence that was seen. A fenced site without evidence was closed by an earlier version:
+    then every cluster has to be heard.
+    """
+    fenced = seen.sites.get(site)
+    if fenced is not None and fenced.fault is None and fenced.evidence is not None:
+        return None
+    silent = {name: one.fault for name, one in sorted(seen.sites.items()) if one.fault is not None}
+    if not silent and fenced is not None:
+        return None
+    name, fault = next(iter(silent.items()), (site, "not looked at"))
+    return (
+        f"the fence on {site} stays: {site} carries no evidence of when it was closed, and {name}"
+        f" does not tell whether another site is active by now ({fault}); start {name}, or open"
+        f" {site} by hand"
+    )
 
 
 async def write_due_evidence(

@@ -20,6 +20,8 @@ from wire.net import NetworkFault
 
 TIMEOUT_S: Final = 3.0
 """A lost site may keep quiet for longer; `failover serve` writes there when it is back."""
+BESIDE_S: Final = 0.5
+"""A site that need not say it is waited for so long where applications wait for the switch."""
 
 
 class PairEvidence:
@@ -37,7 +39,7 @@ class PairEvidence:
 
         Return by site why it could not be said there; raises NetworkFault for a required one.
         """
-        return await self._write(required, moving_to=site, moving_epoch=epoch)
+        return await self._write(required, others_s=BESIDE_S, moving_to=site, moving_epoch=epoch)
 
     async def say_active(self) -> dict[str, str]:
         """Say on every cluster which site is active; return by site why it could not be said."""
@@ -52,6 +54,7 @@ class PairEvidence:
         required: frozenset[str],
         *,
         only: frozenset[str] | None = None,
+        others_s: float = TIMEOUT_S,
         moving_to: str | None = None,
         moving_epoch: int | None = None,
     ) -> dict[str, str]:
@@ -68,18 +71,23 @@ class PairEvidence:
             moving_epoch=moving_epoch,
         )
         failed: dict[str, str] = {}
-        for name, site in sorted(self._sites.items()):
-            if only is not None and name not in only:
-                continue
-            try:
-                with trio.fail_after(TIMEOUT_S):
+        faults: dict[str, NetworkFault] = {}
+
+        async def write(name: str, site: Site) -> None:
+            patience_s = TIMEOUT_S if name in required else others_s
+            with trio.move_on_after(patience_s) as limit:
+                try:
                     await write_evidence(site.cluster, evidence, now_ms())
-            except trio.TooSlowError:
-                if name in required:
-                    raise SiteUnclear(f"{name} took no evidence within {TIMEOUT_S:g} s") from None
-                failed[name] = f"no answer within {TIMEOUT_S:g} s"
-            except NetworkFault as fault:
-                if name in required:
-                    raise
-                failed[name] = brief(fault)
-        return failed
+                except NetworkFault as fault:
+                    failed[name], faults[name] = brief(fault), fault
+            if limit.cancelled_caught:
+                failed[name] = f"no answer within {patience_s:g} s"
+                faults[name] = SiteUnclear(f"{name} took no evidence within {patience_s:g} s")
+
+        async with trio.open_nursery() as nursery:
+            for name, site in self._sites.items():
+                if only is None or name in only:
+                    nursery.start_soon(write, name, site)
+        for name in sorted(required & faults.keys()):
+            raise faults[name]
+        return dict(sorted(failed.items()))

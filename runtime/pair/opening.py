@@ -60,9 +60,17 @@ async def open_clusters(configuration: Configuration) -> AsyncIterator[Mapping[s
 
 
 async def look_at_site(
-    cluster: Cluster, name: str, configuration: Configuration, *, timeout_s: float = LOOK_TIMEOUT_S
+    cluster: Cluster,
+    name: str,
+    configuration: Configuration,
+    *,
+    timeout_s: float = LOOK_TIMEOUT_S,
+    with_rivals: bool = False,
 ) -> SiteSeen:
-    """Return what a cluster carries; a cluster that does not answer in time is a fault in it."""
+    """Return what a cluster carries; a cluster that does not answer in time is a fault in it.
+
+    Rivals are looked for on demand only: their patterns are somebody else's, and may take for ever.
+    """
     path = configuration.coordination.path
     with trio.move_on_after(timeout_s):
         try:
@@ -79,7 +87,9 @@ async def look_at_site(
             evidence=next(
                 (one for one in evidence if one.is_of(path, configuration.clusters)), None
             ),
-            rivals=find_rivals(
+            rivals={}
+            if not with_rivals
+            else find_rivals(
                 evidence,
                 path=path,
                 sites=tuple(configuration.clusters),
@@ -99,10 +109,12 @@ async def look_at_pair(
     Raises ZooKeeperFault, and WitnessGarbled for a node that is not understood.
     """
     paths = WitnessPaths(root=configuration.coordination.path)
+    # Rivals decide about a first start alone.
+    is_first_start = await zookeeper.get(paths.active) is None
     sites: dict[str, SiteSeen] = {}
 
     async def look(name: str, cluster: Cluster) -> None:
-        sites[name] = await look_at_site(cluster, name, configuration)
+        sites[name] = await look_at_site(cluster, name, configuration, with_rivals=is_first_start)
 
     async with trio.open_nursery() as nursery:
         for name, cluster in clusters.items():
@@ -112,6 +124,8 @@ async def look_at_pair(
     await zookeeper.sync()
     active, pair = await zookeeper.get(paths.active), await zookeeper.get(paths.pair)
     journals = await zookeeper.children(paths.journals) or []
+    if active is None and not is_first_start:
+        return await look_at_pair(configuration, zookeeper, clusters)  # gone while we looked
     return PairSeen(
         path=configuration.coordination.path,
         initial_active=configuration.failover.initial_active,

@@ -21,6 +21,7 @@ from failover.guard import (
     find_breach,
     find_stray,
     find_wrong,
+    why_not_to_lift,
 )
 from failover.journal import begin_step, end_step
 from failover.journals import JournalReader
@@ -29,7 +30,7 @@ from failover.status import Status, _read_sites
 from failover.steps import PromotionState, StepName, StepState
 from runtime.config import Configuration, load
 from runtime.fault_note import FaultNote
-from runtime.pair.evidence import Agreed, PairSeen
+from runtime.pair.evidence import Agreed, Evidence, PairSeen, SiteSeen
 from runtime.zookeeper import ZooKeeper
 from tests.dc_yaml import dc_yaml, flow
 from tests.doubles.fake_cluster import run_fake_cluster
@@ -156,9 +157,83 @@ async def test_a_stray_fence_is_lifted(tmp_path: Path, monkeypatch: pytest.Monke
 
 async def require_pair(*_: object) -> PairSeen:
     """Say that nothing contradicts the witness."""
+    return pair_seen(dc2=SiteSeen(evidence=EVIDENCE))
+
+
+EVIDENCE = Evidence(path="/r", pair="p", clusters={}, active="dc2", epoch=1)
+SILENT = SiteSeen(fault="no answer within 3 s")
+
+
+def pair_seen(**sites: SiteSeen) -> PairSeen:
     return PairSeen(
-        path="/r", initial_active="dc1", active=BACK.active, pair=None, journals=(), sites={}
+        path="/r", initial_active="dc1", active=BACK.active, pair=None, journals=(), sites=sites
     )
+
+
+def test_a_fence_is_lifted_by_who_knows_of_a_later_epoch_than_its_own() -> None:
+    """The fenced site carries the epoch of its fence, and the witness is no older than that."""
+    told = SiteSeen(evidence=EVIDENCE)
+    assert why_not_to_lift(pair_seen(dc1=SILENT, dc2=told), "dc2") is None
+    assert why_not_to_lift(pair_seen(dc1=SiteSeen(), dc2=SiteSeen()), "dc2") is None
+    for sites in ({"dc1": SILENT, "dc2": SiteSeen()}, {"dc1": told, "dc2": SILENT}, {}):
+        why = why_not_to_lift(pair_seen(**sites), "dc2")
+        assert why is not None
+        assert why.startswith("the fence on dc2 stays: dc2 carries no evidence of when it was")
+
+
+async def test_a_stray_fence_stays_while_the_only_site_that_may_know_better_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def nothing_known(*_: object) -> PairSeen:
+        return pair_seen(dc1=SILENT, dc2=SiteSeen())
+
+    late = replace(site("dc2", "a"), allowed_clients=("mirror-dc1-dc2",))
+    status = replace(BACK, sites=(site("dc1", "a", "b"), late))
+    assert await acted_on(monkeypatch, status, nothing_known) == []
+    assert await acted_on(monkeypatch, status, require_pair) == ["lifted"]
+
+
+async def test_a_site_carries_evidence_of_the_epoch_before_it_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert await acted_on(monkeypatch, BACK, require_pair) == ["evidence on dc1", "closed"]
+
+
+async def acted_on(
+    monkeypatch: pytest.MonkeyPatch, status: Status, look: Callable[..., Awaitable[PairSeen]]
+) -> list[str]:
+    """What the guard does about this status, in order."""
+    done: list[str] = []
+
+    @asynccontextmanager
+    async def hold_lease(*_: object, **__: object) -> AsyncIterator[Lease]:
+        yield SleepyWitness().lease()
+
+    async def read_status(*_: object) -> Status:
+        return status
+
+    async def renew(*arguments: object) -> dict[str, str]:
+        [named] = cast("list[str]", arguments[-1])
+        done.append(f"evidence on {named}")
+        return {}
+
+    async def close(*_: object) -> None:
+        done.append("closed")
+
+    async def lift(*_: object) -> None:
+        done.append("lifted")
+
+    monkeypatch.setattr(failover.guard, "hold_lease", hold_lease)
+    monkeypatch.setattr(failover.guard, "read_status", read_status)
+    monkeypatch.setattr(failover.guard, "require_pair", look)
+    monkeypatch.setattr(failover.guard, "renew_evidence", renew)
+    monkeypatch.setattr(failover.guard, "_fence", close)
+    monkeypatch.setattr(failover.guard, "_lift", lift)
+    configuration = SimpleNamespace(coordination=SimpleNamespace(path="/r"))
+    await close_breach(
+        cast("Configuration", configuration), cast("ZooKeeper", None), {}, FaultNote("fences")
+    )
+    return done
 
 
 async def test_a_session_lost_while_a_site_is_closed_is_left_to_the_next_look(

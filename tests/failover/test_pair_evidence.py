@@ -1,0 +1,73 @@
+# ruff: noqa: ARG001 - asking for the clock is what makes it jump
+"""What a promotion says on both clusters, and how long it waits for one that keeps silent."""
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+import failover.pair_evidence
+from failover.pair_evidence import BESIDE_S, TIMEOUT_S, PairEvidence
+from failover.site import Site, SiteUnclear
+from runtime.config import load
+from runtime.pair.evidence import Evidence
+from runtime.witness import ActiveSite, Pair
+from runtime.zookeeper import Node, ZooKeeper
+from tests.failover.sites import promotable
+from wire.net import NetworkFault
+from wire.net.errors import RequestTimedOut
+
+BOTH = frozenset({"dc1", "dc2"})
+
+
+class Witness:
+    async def get(self, path: str) -> Node:
+        await trio.lowlevel.checkpoint()
+        active, pair = ActiveSite(site="dc1", epoch=0), Pair(pair="p", clusters={})
+        data = active.encode() if path.endswith("/active") else pair.encode()
+        return Node(data=data, version=0, created_zxid=1, modified_zxid=1, ephemeral_owner=0)
+
+
+def evidence(
+    folder: Path, patch: pytest.MonkeyPatch, dc1: NetworkFault | float
+) -> tuple[PairEvidence, list[str]]:
+    """Evidence whose dc1 fails, or takes so many seconds; and where it was written."""
+    written: list[str] = []
+
+    async def write(cluster: object, _: Evidence, __: int) -> None:
+        if cluster == "dc1" and isinstance(dc1, NetworkFault):
+            raise dc1
+        await trio.sleep(dc1 if cluster == "dc1" and isinstance(dc1, float) else 0.1)
+        written.append(str(cluster))
+
+    patch.setattr(failover.pair_evidence, "write_evidence", write)
+    file = folder / "dc.yaml"
+    file.write_text(promotable("a:1", "b:1", "w:1", "/r", ".*"))
+    sites = {name: Site(name=name, cluster=cast("Any", name)) for name in BOTH}
+    return PairEvidence(load(file), cast("ZooKeeper", Witness()), sites), written
+
+
+async def test_a_lost_site_that_swallows_requests_holds_no_switch_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    ours, written = evidence(tmp_path, monkeypatch, 60.0)
+    failed = await ours.say_moving("dc2", 1, frozenset({"dc2"}))
+    assert failed == {"dc1": f"no answer within {BESIDE_S:g} s"}
+    assert written == ["dc2"]
+    assert trio.current_time() == BESIDE_S
+
+
+async def test_a_required_site_is_waited_for_and_its_silence_ends_the_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    ours, written = evidence(tmp_path, monkeypatch, TIMEOUT_S - 0.5)
+    assert await ours.say_moving("dc2", 1, BOTH) == {}
+    assert sorted(written) == ["dc1", "dc2"]
+    ours, _ = evidence(tmp_path, monkeypatch, 60.0)
+    with pytest.raises(SiteUnclear, match="dc1 took no evidence within 3 s"):
+        await ours.say_moving("dc2", 1, BOTH)
+    ours, _ = evidence(tmp_path, monkeypatch, RequestTimedOut("gone"))
+    with pytest.raises(RequestTimedOut):
+        await ours.say_moving("dc2", 1, BOTH)
