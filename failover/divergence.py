@@ -26,7 +26,7 @@ from failover.site import Site, SiteUnclear, brief
 from failover.snapshot import flow_between, open_site
 from failover.steps import PromotionState, StepName
 from runtime.config import Configuration, FlowConfig
-from runtime.diverged import KeyComparison, OwnRecords, origin_of
+from runtime.diverged import KeyComparison, OwnRecords, is_restored, origin_of
 from runtime.map_registry import WitnessWriters
 from runtime.pair.opening import open_clusters, require_pair
 from runtime.topic_names import diverged_topic
@@ -179,6 +179,8 @@ class Comparison:
         mirrors = self.from_active.producer_ids
         async for _, records in OwnRecords(self.idle.cluster, partition, start, stop, mirrors):
             for record in records:
+                if is_restored(record):
+                    continue
                 keys.take_diverged(record)
                 self.tell(_listed(What.ONLY_THERE, self.idle.name, partition, record))
                 first, last, count = min(first, record.offset), record.offset, count + 1
@@ -255,7 +257,7 @@ class Comparison:
         async for _, records in OwnRecords(self.active.cluster, where, start, end, ()):
             for record in records:
                 origin = origin_of(record)
-                if origin is None or origin.site != self.idle.name:
+                if origin is None or origin.site != self.idle.name or is_restored(record):
                     continue
                 self.tally.set_aside += 1
                 self.tell(

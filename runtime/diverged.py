@@ -13,7 +13,7 @@ from base64 import b64encode
 from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final, Self
+from typing import Final, Self, TypeAlias
 from uuid import UUID
 
 from wire.net.cluster import Cluster
@@ -29,6 +29,10 @@ OFFSET: Final = "diverged.offset"
 LEADER_EPOCH: Final = "diverged.leader.epoch"
 TIMESTAMP_MS: Final = "diverged.timestamp.ms"
 RANGE_START: Final = "diverged.range.start"
+RESTORED: Final = ("diverged.restored", b"true")
+"""The header of a record that nobody has lost: it sets a key back to the other site's value."""
+
+Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 
 MOST_KEYS: Final = 1_000_000
 """So many keys are compared, at about 150 bytes each; of more, the count is a least one."""
@@ -82,6 +86,16 @@ def origin_of(record: Record) -> Origin | None:
         )
     except (KeyError, ValueError):
         return None
+
+
+def is_restored(record: Record) -> bool:
+    """Return whether a record only sets a key back."""
+    return RESTORED in record.headers
+
+
+def without_mark(headers: Headers) -> Headers:
+    """Return a record's headers without the mark of one that sets a key back."""
+    return tuple(one for one in headers if one != RESTORED)
 
 
 def json_line(topic: str, record: Record, origin: Origin) -> bytes:

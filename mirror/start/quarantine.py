@@ -25,6 +25,13 @@ import trio
 from mirror.clusters.admin import GrowTopic, apply
 from mirror.clusters.links import Links
 from mirror.map.map_log import MapLog, MapRecord
+from mirror.start.last_values import (
+    TooManyKeys,
+    is_compacted,
+    last_of_keys,
+    last_of_part,
+    to_restore,
+)
 from mirror.start.start_position import OwnPart, Start, Stop
 from mirror.state.batches import SEQUENCES
 from mirror.state.interruptions import Interruptions
@@ -38,6 +45,7 @@ from runtime.diverged import (
     KeyComparison,
     Origin,
     OwnRecords,
+    is_restored,
     json_line,
     origin_of,
     with_origin,
@@ -185,14 +193,48 @@ class Quarantine:
         """
         assert stop.own is not None, "there is something to set aside"
         try:
-            is_done = await self.set_aside(partition, stop.own)
-        except (CannotSetAside, CorruptBatch, OSError) as fault:
+            own = await self._set_back(partition, stop)
+            is_done = await self.set_aside(partition, own)
+        except (CannotSetAside, TooManyKeys, CorruptBatch, OSError) as fault:
             reason = f"{stop.reason}; they could not be set aside: {fault}"
             self.interruptions.stop(partition, stop.state, reason, now_ms())
             return
         if is_done:
             reason = f"{stop.reason}: set aside"
             self.interruptions.interrupt(partition, reason, now_ms(), at_once=True)
+
+    async def _set_back(self, partition: MirroredPartition, stop: Stop) -> OwnPart:
+        """Have keys end with the source's values, and return the part, with the records of that.
+
+        Only of a compacted topic: a reader of any other wants every record. May be repeated: what
+        was set back ends alike. Raises NetworkFault, CorruptBatch and TooManyKeys.
+        """
+        own, key, links = stop.own, partition.topic_partition, self.links
+        assert own is not None, "there is something to set aside"
+        if not await is_compacted(links.target_admin, partition.target_topic):
+            return own
+        part = OwnRecords(links.target_data, key, *own, self.map_log.state.producer_ids)
+        mine = await last_of_part(part)
+        begin = 0 if stop.skip_to is None else stop.skip_to.source
+        mirrors = frozenset(self.reverse.arrived.producer_ids)
+        theirs = await last_of_keys(links.source_admin, key, mine, begin, mirrors)
+        restored = to_restore(mine, theirs)
+        for some in in_parts(restored, TOGETHER_BYTES):
+            batch = build_batch(one._replace(offset=number) for number, one in enumerate(some))
+            answer = await append(links.target_admin, *key, batch)
+            if answer.error_code != ErrorCode.NONE:
+                raise RequestRefused(
+                    f"{self.config.current.target} {key}", code_of(answer.error_code)
+                )
+            own = OwnPart(own.start, max(own.stop, answer.base_offset + len(some)))
+        if restored:
+            _LOG.warning(
+                "%s: %d keys are set back to %s's values",
+                key,
+                len(restored),
+                self.config.current.source,
+            )
+        return own
 
     async def say_what_was_merged(self, partition: MirroredPartition, start: Start) -> None:
         """Say how many keys end differently where the target's own records were kept."""
@@ -228,8 +270,9 @@ class Quarantine:
                         return False
                     for log in logs:
                         await log.write(kept)
-                    lines.write(b"".join(json_line(partition.topic, *one) for one in kept))
-                    count += len(kept)
+                    lost = [one for one in kept if not is_restored(one.record)]
+                    lines.write(b"".join(json_line(partition.topic, *one) for one in lost))
+                    count += len(lost)
             await trio.to_thread.run_sync(_finish, lines, file)
         if partition.attempt != attempt:
             return False
@@ -351,6 +394,18 @@ class Quarantine:
         await append_to_map(self.links.source_admin, topic, records, self.backward)
         for key, value in records:
             self.reverse.replay(key, value)
+
+
+def in_parts(records: Sequence[Record], most_bytes: int) -> Iterator[Sequence[Record]]:
+    """Yield the records in order, about so many bytes at a time; one record at the least."""
+    first, size = 0, 0
+    for number, record in enumerate(records):
+        size += len(record.key or b"") + len(record.value or b"")
+        if size >= most_bytes:
+            yield records[first : number + 1]
+            first, size = number + 1, 0
+    if first < len(records):
+        yield records[first:]
 
 
 @contextmanager

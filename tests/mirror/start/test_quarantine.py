@@ -34,6 +34,12 @@ from tests.doubles.fake_cluster import FakeCluster, FakePartition, Raw
 from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG
 from tests.mirror.two_fakes import two_fakes
+from wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 from wire.messages.produce import ProduceRequest
 from wire.net import NetworkFault
 from wire.record_batch import Record, build_batch, iterate_records, parse_header
@@ -103,9 +109,26 @@ class Stage:
         return state
 
 
+async def deleting(_: object, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    """The topic keeps every record for a while, as most do."""
+    [asked] = request.resources
+    policy = DescribeConfigsResourceResult(
+        name="cleanup.policy", value="delete", read_only=False, is_sensitive=False
+    )
+    result = DescribeConfigsResult(
+        error_code=0,
+        resource_type=asked.resource_type,
+        resource_name=asked.resource_name,
+        configs=(policy,),
+    )
+    return DescribeConfigsResponse(results=(result,))
+
+
 @asynccontextmanager
 async def staged(folder: Path) -> AsyncIterator[Stage]:
     async with two_fakes() as (dc1, dc2, links):
+        dc2.versions[DescribeConfigsRequest.API_KEY] = DescribeConfigsRequest.VERSIONS
+        dc2.brokers[0].scripts[DescribeConfigsRequest.API_KEY] = deleting
         for cluster in (dc1, dc2):
             cluster.create_topic(DIVERGED, 0)
         dc1.create_topic(MAP_BACK, 0)
