@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import trio
 from prometheus_client import CollectorRegistry
@@ -34,7 +34,7 @@ from broker.replication.health import health_of
 from broker.replication.partition import Partition
 from broker.replication.partitions import Partitions
 from broker.replication.running import Replication
-from broker.security.brokers import cluster_brokers, new_secret
+from broker.security.brokers import ClusterBrokers, cluster_brokers, new_secret
 from broker.security.first_users import add_first_users
 from broker.server import Bound, Server, allow_many_files, bind
 from broker.starting import retried
@@ -43,7 +43,7 @@ from broker.zookeeper.store import ClusterStore
 from runtime import clock as wall
 from runtime.metrics import serve_metrics
 from runtime.tasks import background_tasks
-from runtime.zookeeper import ZooKeeperFault, open_zookeeper
+from runtime.zookeeper import ZooKeeper, ZooKeeperFault, open_zookeeper
 from wire.errors import ErrorCode
 from wire.net.pool import ConnectionPool
 
@@ -269,39 +269,22 @@ async def _run(
         session_timeout_ms=config.zookeeper_session_timeout_ms,
         start_timeout_ms=config.zookeeper_connection_timeout_ms,
     ) as zookeeper:
-        store = ClusterStore(zookeeper, config.inter_broker_listener.name)
-        timeout_s = config.zookeeper_connection_timeout_ms / 1000
-        metadata = MetadataCache(await retried(zookeeper, timeout_s, store.prepare))
-        secret = await retried(zookeeper, timeout_s, partial(store.broker_secret, new_secret()))
-        brokers = cluster_brokers(config, config.super_users, secret)
-        dynamic = DynamicConfig(config)
-        watch = ConfigWatch(store, dynamic)
-        await retried(zookeeper, timeout_s, watch.load_all)
-        first_users = partial(add_first_users, config, store, watch.scram_users)
-        await retried(zookeeper, timeout_s, first_users)
-        registration = Registration(config.broker_id, endpoints, config.broker_rack, store)
+        known = await _learn_cluster(config, zookeeper)
+        metadata = known.metadata
+        registration = Registration(config.broker_id, endpoints, config.broker_rack, known.store)
         with trio.CancelScope() as serving:
             async with (
-                _open_logs(config, metadata.cluster_id, dynamic) as logs,
+                _open_logs(config, metadata.cluster_id, known.watch.dynamic) as logs,
                 trio.open_nursery() as nursery,
             ):
                 client_id = f"broker-{config.broker_id}"
-                settings = inter_broker_connections(config, brokers, client_id=client_id)
+                settings = inter_broker_connections(config, known.brokers, client_id=client_id)
                 pool = ConnectionPool(nursery, settings)
-                peers = Peers(brokers=brokers, pool=pool)
-                node = BrokerNode(config, watch, metadata, logs, peers, registration)
-                watch.on_change = node.reconfigure
-                node.reconfigure()
-                metrics_port = await _start_metrics(node, nursery)
-                await nursery.start(node.groups.run)
-                node.replication.start(nursery, node.partitions, node.clock)
-                nursery.start_soon(Server(node, APIS, config).serve, sockets)
-                nursery.start_soon(watch.run)
-                nursery.start_soon(node.look_after_logs)
-                if node.cleaner is not None:
-                    nursery.start_soon(node.cleaner.run)
+                peers = Peers(brokers=known.brokers, pool=pool)
+                node = BrokerNode(config, known.watch, metadata, logs, peers, registration)
+                metrics_port = await _start_serving(node, known.watch, sockets, nursery)
                 # Only who serves may be found: the controller speaks to whom it sees at once.
-                await retried(zookeeper, timeout_s, registration.register_first)
+                await retried(zookeeper, _patience_s(config), registration.register_first)
                 nursery.start_soon(registration.run)
                 nursery.start_soon(node.controller.run)
                 where = ",".join(map(str, endpoints))
@@ -315,14 +298,63 @@ async def _run(
                     config.broker_id, node.controller, metadata, registration, pool
                 )
                 serving.shield = True  # it serves on until others have taken over
-                try:
-                    await stopping.wait()
-                finally:
-                    with trio.CancelScope(shield=True):
-                        await departure.leave(
-                            is_controlled=stopping.is_set() and config.controlled_shutdown_enable
-                        )
+                await _leave_when(stopping, departure, config)
                 nursery.cancel_scope.cancel()
+
+
+class _KnownCluster(NamedTuple):
+    """The parts of the cluster that a broker knows before it opens its logs."""
+
+    store: ClusterStore
+    metadata: MetadataCache
+    brokers: ClusterBrokers
+    watch: ConfigWatch
+
+
+async def _learn_cluster(config: BrokerConfig, zookeeper: ZooKeeper) -> _KnownCluster:
+    """Read from ZooKeeper what the cluster is, and write there what the first broker has to."""
+    patience_s = _patience_s(config)
+    store = ClusterStore(zookeeper, config.inter_broker_listener.name)
+    metadata = MetadataCache(await retried(zookeeper, patience_s, store.prepare))
+    secret = await retried(zookeeper, patience_s, partial(store.broker_secret, new_secret()))
+    brokers = cluster_brokers(config, config.super_users, secret)
+    watch = ConfigWatch(store, DynamicConfig(config))
+    await retried(zookeeper, patience_s, watch.load_all)
+    first_users = partial(add_first_users, config, store, watch.scram_users)
+    await retried(zookeeper, patience_s, first_users)
+    return _KnownCluster(store, metadata, brokers, watch)
+
+
+def _patience_s(config: BrokerConfig) -> float:
+    return config.zookeeper_connection_timeout_ms / 1000
+
+
+async def _start_serving(
+    node: BrokerNode, watch: ConfigWatch, sockets: Sequence[Bound], nursery: trio.Nursery
+) -> int | None:
+    """Start the parts that serve clients and other brokers; return the port of /metrics."""
+    watch.on_change = node.reconfigure
+    node.reconfigure()
+    metrics_port = await _start_metrics(node, nursery)
+    await nursery.start(node.groups.run)
+    node.replication.start(nursery, node.partitions, node.clock)
+    nursery.start_soon(Server(node, APIS, node.config).serve, sockets)
+    nursery.start_soon(watch.run)
+    nursery.start_soon(node.look_after_logs)
+    if node.cleaner is not None:
+        nursery.start_soon(node.cleaner.run)
+    return metrics_port
+
+
+async def _leave_when(stopping: trio.Event, departure: Departure, config: BrokerConfig) -> None:
+    """Wait until the broker is to stop, or is cancelled; then let it leave the cluster."""
+    try:
+        await stopping.wait()
+    finally:
+        with trio.CancelScope(shield=True):
+            await departure.leave(
+                is_controlled=stopping.is_set() and config.controlled_shutdown_enable
+            )
 
 
 def _advertised(config: BrokerConfig, listeners: Sequence[Bound]) -> tuple[Listener, ...]:
