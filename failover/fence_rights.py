@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from failover.probe import probe
 from runtime.write_fence import Note, closing, fenced, noted, noting
 from wire.errors import ErrorCode
-from wire.net import Cluster, RequestRefused
+from wire.net import Cluster, NetworkFault, RequestRefused
 from wire.net.topic_rights import (
     DENY,
     WRITE,
@@ -21,6 +21,10 @@ from wire.net.topic_rights import (
     topic_rights,
 )
 from wire.topic_partition import TopicPartition
+
+
+class SiteWithoutBrokers(NetworkFault):
+    """The cluster tells of no broker that could be asked for rights."""
 
 
 async def read_closed(cluster: Cluster) -> dict[str, set[Note]]:
@@ -39,17 +43,34 @@ async def read_closed(cluster: Cluster) -> dict[str, set[Note]]:
 async def close_topics(cluster: Cluster, topics: Collection[str], clients: Sequence[str]) -> None:
     """Close exactly these topics; what a fence of ours closed beside them is opened.
 
-    Raises NetworkFault.
+    What some broker lacks is given again, and what any broker has is taken: one broker alone may
+    not have heard yet of what was given or taken a moment ago. Raises NetworkFault.
     """
     try:
-        held = await _denied(cluster)
+        views = await _views(cluster)
     except (RightsOff, RequestRefused) as fault:
         if not topics and _has_no_fence(fault):
             return
         raise
-    given, taken = changes(held, topics, clients)
+    given, taken = changes(set().union(*views), topics, clients, known=set.intersection(*views))
     await give_rights(cluster, given)
     await take_rights(cluster, taken)
+
+
+async def _views(cluster: Cluster) -> list[set[TopicRight]]:
+    """Return what keeps anybody from writing as each broker knows it that answers, one at least."""
+    views: list[set[TopicRight]] = []
+    silent: NetworkFault | None = None
+    for node in (await cluster.metadata((), refresh=True)).brokers:
+        try:
+            views.append(await _denied(cluster, node))
+        except (RightsOff, RequestRefused):
+            raise
+        except NetworkFault as fault:
+            silent = fault  # `still_open` asks it before the fence is said to hold
+    if not views:
+        raise silent or SiteWithoutBrokers("no broker is known")
+    return views
 
 
 def _has_no_fence(fault: RightsOff | RequestRefused) -> bool:
@@ -63,13 +84,18 @@ async def _denied(cluster: Cluster, node: int | None = None) -> set[TopicRight]:
 
 
 def changes(
-    held: Set[TopicRight], topics: Collection[str], clients: Sequence[str]
+    held: Set[TopicRight],
+    topics: Collection[str],
+    clients: Sequence[str],
+    *,
+    known: Set[TopicRight] | None = None,
 ) -> tuple[list[TopicRight], list[TopicRight]]:
     """Return what to give and then what to take, in this order, topic by topic.
 
     A note is given before the right that it notes, and taken after it. A controller that is killed
     in between leaves no right of unknown origin. The rights of a topic lie side by side, because an
-    authorizer in ZooKeeper writes once for each topic in a request.
+    authorizer in ZooKeeper writes once for each topic in a request. `held` is what any broker has,
+    `known` what all have; None where that is the same.
     """
     closed = fenced(held)
     notes = {
@@ -83,7 +109,7 @@ def changes(
         if topic not in topics and not any(note.was_closed for note in why)
     }
     stale = {right for right in held if noted(right) is not None}
-    given = (notes | {closing(topic) for topic in topics}) - held
+    given = (notes | {closing(topic) for topic in topics}) - (held if known is None else known)
     taken = opened | (stale - notes)
     return sorted(given, key=_note_first), sorted(taken, key=_note_last)
 

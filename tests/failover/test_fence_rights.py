@@ -119,6 +119,21 @@ async def test_what_somebody_else_has_closed_stays_closed() -> None:
         assert rights.rights == before
 
 
+@pytest.mark.parametrize("late", [0, 1, 2])
+async def test_a_fence_does_not_go_by_what_one_broker_has_not_heard_yet(late: int) -> None:
+    """One that was lifted a moment ago, and one that was set: whichever broker lags behind."""
+    async with guarded(brokers=3) as (cluster, rights):
+        await set_fence(cluster, FENCE)
+        closed = set(rights.rights)
+        rights.rights = set(READABLE)  # somebody has lifted it
+        rights.deaf[late] = closed
+        await set_fence(cluster, FENCE)
+        assert rights.rights == closed
+        rights.deaf[late] = set(READABLE)
+        await set_fence(cluster, Fence())
+        assert rights.rights == READABLE
+
+
 async def test_a_fence_holds_once_the_last_broker_has_heard_of_it() -> None:
     async with guarded(brokers=3) as (cluster, rights):
         rights.deaf[2] = set(READABLE)
