@@ -14,6 +14,7 @@ from mirror.clusters.admin import (
     topic_configs,
 )
 from mirror.clusters.links import Links, open_links
+from mirror.clusters.tail_reader import topic_exists
 from mirror.commands.clocks import cluster_clocks, told_clock, witness_clock
 from mirror.commands.distances import RECEIVE, SEND, measure_distances, told_distances
 from mirror.commands.internal_topics import internal_topics
@@ -43,6 +44,7 @@ from mirror.topics.rights import (
     told_lacking,
     topic_operations,
 )
+from offset_translation.map_records import map_topic_name
 from runtime.config import ClusterConfig, Configuration, FlowConfig
 from runtime.pair.opening import look_at_pair, open_clusters
 from runtime.running_flow import explain, find_differences
@@ -187,11 +189,36 @@ async def _check_flow(
                 lines[2:2] = [*role, await _groups(flow, links.source_admin)]
                 lines += await _distances(flow.source, links.source_data, SEND)
                 lines += await _distances(flow.target, links.target_data, RECEIVE)
+                lines += await way_back(flow, links.source_admin)
                 writers = writers_of(flow.source, flow.target)
                 lines += await internal_topics(flow, links, writers)
                 return lines, wrong
     except trio.TooSlowError as fault:
         raise CheckFailed(f"flow {flow.name}: no answer within {TIMEOUT_S:g} s") from fault
+
+
+async def way_back(flow: FlowConfig, source: Cluster) -> list[str]:
+    """Return a warning where records would be sent back, since only another file has the way back.
+
+    A mirror reads the map of a flow back where its own file has that flow. Two mirrors of which
+    each one's file has one direction cut no loops.
+    """
+    topic = map_topic_name(flow.target)
+    try:
+        is_unread = not (flow.has_way_back or flow.is_prefixed) and await topic_exists(
+            source, topic
+        )
+    except NetworkFault as fault:
+        raise CheckFailed(f"cluster {flow.source}: {fault}") from fault
+    if not is_unread:
+        return []
+    back = f"{flow.target}->{flow.source}"
+    warning = (
+        f"warning: {flow.source} holds {topic}, so a mirror runs {back} or has run it, and this"
+        " file has no such flow: what it brought would be sent back; have both flows in the file"
+        " of each mirror"
+    )
+    return [warning]
 
 
 async def _groups(flow: FlowConfig, source: Cluster) -> str:

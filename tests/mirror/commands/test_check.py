@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror.commands.check import way_back
 from mirror.commands.clocks import (
     OFFSETS_TOPIC,
     TOLERATED_MS,
@@ -235,3 +236,29 @@ async def test_an_old_broker_shows_no_clock() -> None:
     async with fake() as (kafka, cluster):
         kafka.versions[LIST_OFFSETS] = range(7)
         assert await readings(cluster) == []
+
+
+@pytest.mark.parametrize(
+    ("has_way_back", "is_prefixed", "is_there", "warned"),
+    [
+        (False, False, True, True),
+        (False, False, False, False),
+        (True, False, True, False),
+        (False, True, True, False),
+    ],
+)
+async def test_a_way_back_that_only_another_file_has_is_warned_of(
+    *, has_way_back: bool, is_prefixed: bool, is_there: bool, warned: bool
+) -> None:
+    flow = replace(CONFIG, has_way_back=has_way_back, is_prefixed=is_prefixed)
+    async with run_fake_cluster() as fake:
+        if is_there:
+            fake.create_topic("dc2.offset-map.internal", 0)
+        async with open_cluster(fake.bootstrap, client_id="t") as cluster:
+            lines = await way_back(flow, cluster)
+    warning = (
+        "warning: dc1 holds dc2.offset-map.internal, so a mirror runs dc2->dc1 or has run it, and"
+        " this file has no such flow: what it brought would be sent back; have both flows in the"
+        " file of each mirror"
+    )
+    assert lines == [warning] * int(warned)
