@@ -8,7 +8,7 @@ offset map gets the start of a new piece, to be durable before the data behind i
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 from struct import Struct
 from typing import Final
 
@@ -26,6 +26,7 @@ from wire.record_batch import (
     crc_is_valid,
     iterate_record_heads,
     parse_header,
+    records_payload,
     rewrite,
 )
 from wire.record_batch.checksum import SHORT_BYTES, crc32c, crc32c_with_head
@@ -53,6 +54,14 @@ JOINED_IN_COMPANY: Final = 4
 batches of other partitions share. Where single bytes change, MAX_RECORDS_EACH is the limit."""
 JOINED_ALONE: Final = 32
 """The same where requests hold batches of a single partition."""
+
+RECORDS_AT_ONCE: Final = 2_000
+"""Of batches that are taken apart so many of a chunk, some 10 ms, are worked on in the loop."""
+UNPACKED_AT_ONCE_BYTES: Final = 256 * 1024
+"""So large a batch may become that is unpacked in the loop; nothing in it tells how large it is."""
+SLICE_RECORDS: Final = 10_000
+"""A larger batch that is taken apart is built anew as several: a million records as objects take
+hundreds of megabytes, and joining their bytes holds the interpreter up."""
 
 LAST_SOURCE: Final = 1 << 62
 """A chunk that begins before it ends before the last offset that an int64 holds."""
@@ -89,6 +98,12 @@ class Routed:
     """An error of our own, by which the chunk could not be read further either."""
     behind_fault: int | None = None
     """The source offset behind the batch of that error, if its header may be believed."""
+    is_heavy: bool = False
+    """Whether it would take long, and nothing was decided: to be routed beside the loop."""
+
+
+class _TooHeavy(Exception):
+    """A batch that is to be taken apart would take long."""
 
 
 def route(  # noqa: PLR0913 - what is known of a flow, each with its default
@@ -101,6 +116,7 @@ def route(  # noqa: PLR0913 - what is known of a flow, each with its default
     join_records: int = JOINED_IN_COMPANY,
     arrived_ms: int = 0,
     apart_until: int = 0,
+    leaves_heavy: bool = False,
 ) -> Routed:
     """Return what to produce and to announce for a chunk fetched at ``cursor.source``.
 
@@ -113,14 +129,27 @@ def route(  # noqa: PLR0913 - what is known of a flow, each with its default
     first and last sequence, which only the same records have, or calls it out of order, and then
     the position is read off the target's end.
 
-    Records before the source offset ``apart_until`` go on each as a batch of its own.
+    Records before the source offset ``apart_until`` go on each as a batch of its own. With
+    ``leaves_heavy`` a chunk that would take long comes back undecided, as ``is_heavy``.
     """
     routing = _Routing(cursor, producer, loop_ids, join_records, arrived_ms)
+    if leaves_heavy:
+        routing.records_left = RECORDS_AT_ONCE
     if cursor.source > LAST_SOURCE:
         routing.corrupt = f"no log comes to offset {cursor.source}"
     if not chunk or routing.corrupt is not None:
         return routing.finish()
-    view = memoryview(chunk)
+    try:
+        _decide(routing, memoryview(chunk), aborted, apart_until)
+    except _TooHeavy:
+        return Routed(cursor=cursor, is_heavy=True)
+    return routing.finish()
+
+
+def _decide(
+    routing: "_Routing", view: memoryview, aborted: Sequence[Aborted], apart_until: int
+) -> None:
+    """Decide about one batch after the other; raises _TooHeavy."""
     committed = CommittedFilter(aborted)
     unusual = CONTROL | LOG_APPEND_TIME | (TRANSACTIONAL if aborted else 0)
     position = 0
@@ -138,12 +167,13 @@ def route(  # noqa: PLR0913 - what is known of a flow, each with its default
             else:
                 routing.take(view, position, size, committed, apart_until)
                 position += size
+    except _TooHeavy:
+        raise
     except CorruptBatch as fault:
         routing.corrupt = f"behind offset {routing.source}: {fault}"
     except Exception as fault:  # noqa: BLE001 - an error of ours stops this partition, by name
         routing.unforeseen = fault
         routing.behind_fault = _end_of(view, position)
-    return routing.finish()
 
 
 def _end_of(view: memoryview, position: int) -> int | None:
@@ -180,6 +210,7 @@ class _Routing:
         "corrupt",
         "left_out",
         "looped",
+        "records_left",
         "source",
         "unforeseen",
     )
@@ -201,6 +232,8 @@ class _Routing:
         self._starts: list[PieceStart] = []
         self._rebuilt = 0
         self.left_out = self.looped = 0
+        self.records_left: int | None = None
+        """How many records may still be taken apart here; None without a limit."""
         self.corrupt: str | None = None
         self.unforeseen: Exception | None = None
         self.behind_fault: int | None = None
@@ -372,8 +405,22 @@ class _Routing:
         self.source = header.next_offset
         self._append(parts, header.record_count, header.max_timestamp, len(batch))
 
+    def _require_light(self, header: BatchHeader, batch: memoryview) -> None:
+        """Raise _TooHeavy for a batch that would take long to take apart."""
+        if self.records_left is None:
+            return
+        self.records_left -= max(1, header.record_count)
+        if self.records_left < 0:
+            raise _TooHeavy
+        if header.compression is not Compression.NONE:
+            try:
+                records_payload(batch, header, limit_bytes=UNPACKED_AT_ONCE_BYTES)
+            except CorruptBatch:  # or damaged: beside the loop it is seen which
+                raise _TooHeavy from None
+
     def _take_apart(self, header: BatchHeader, batch: memoryview) -> None:
         """Pass each record on as a batch of its own: the target has refused them together."""
+        self._require_light(header, batch)
         for head in iterate_record_heads(batch):
             self._build([head], header.compression, head.offset + 1)
         self.source = max(self.source, header.next_offset)
@@ -385,10 +432,20 @@ class _Routing:
         source's append times, which brokers refuse from a producer and which become the records'
         own.
         """
-        self._build(iterate_record_heads(batch), header.compression, header.next_offset)
+        self._require_light(header, batch)
+        found, last = iterate_record_heads(batch), None
+        while heads := list(islice(found, SLICE_RECORDS)):
+            is_behind = last is None or last < heads[0].offset
+            last = heads[-1].offset
+            if not is_behind or last >= header.next_offset:
+                raise CorruptBatch(0, f"its records are not in order before offset {last}")
+            self._build(heads, header.compression, last + 1)
+        self.source = max(self.source, header.next_offset)
 
     def take_old(self, view: memoryview, position: int) -> int:
         """Put messages of before Kafka 0.11 into a batch of today; return where they end."""
+        if self.records_left is not None:
+            raise _TooHeavy  # their number is not known before they are read
         limit_bytes = JOINED_BYTES if self._join_records else 0
         old = read_old_messages(view, position, limit_bytes)
         joined = len(old.heads) if old.compression is Compression.NONE else 1

@@ -1,9 +1,10 @@
 """Fetch from one source broker, many partitions at a time, and route what comes."""
 
 import logging
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from math import inf
 from typing import Final, NamedTuple
 
 import trio
@@ -20,6 +21,7 @@ from mirror.map.map_log import RECORDS_A_WRITE, MapLog, MapRecord
 from mirror.map.reverse_map import ReverseMapReader
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
+from mirror.state.wakeups import KeptWakeup
 from offset_translation.map_records import piece_start
 from runtime.clock import now_ms
 from runtime.flow_section import MOST_FETCH_BYTES
@@ -58,6 +60,8 @@ UNWANTED_LOOK_S: Final = 1.0
 IDLE_WAIT_S: Final = 1.0
 HEARD_EVERY_MS: Final = 1_000
 """A session's answers leave out what has nothing new; so often that is noted as heard, too."""
+BESIDE: Final = trio.CapacityLimiter(1)
+"""Of the process: each thread that computes takes a share of the interpreter from the loop."""
 ONLY_LANE: Final = Lane()
 CORRUPT_TRIES: Final = 3
 """A damaged batch is fetched again, in case the damage is of the way, not of the source's disk."""
@@ -120,6 +124,14 @@ class _Waiting(NamedTuple):
     announcements: list[MapRecord]
 
 
+class _Heavy(NamedTuple):
+    """A chunk that takes long to route: its partition is held back meanwhile."""
+
+    one: Asked
+    route: Callable[[], Routed]
+    records: memoryview
+
+
 class SourceFetcher:
     """The loop of one connection to a source broker."""
 
@@ -154,9 +166,16 @@ class SourceFetcher:
         """The one that the session goes over."""
         self._answered_ms = 0
         self._noted_ms = 0
+        self._heavy: deque[_Heavy] = deque()
+        self._has_heavy = KeptWakeup()
 
     async def run(self) -> None:
         """Fetch for ever."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._route_beside)
+            await self._fetch_for_ever()
+
+    async def _fetch_for_ever(self) -> None:
         while True:
             may_ask = self._may_ask()
             looked = self._asking.look() if may_ask else {}
@@ -293,13 +312,45 @@ class SourceFetcher:
             return 0
         if not self._parts.throttle.is_idle:
             self._parts.throttle.spend(one.partition.topic, len(records), arrived_ms)
-        routed = self._route(one.partition, data, records, arrived_ms, join_records)
+        decide = self._routing_of(one.partition, data, records, arrived_ms, join_records)
+        routed = decide(leaves_heavy=True)
+        if routed.is_heavy:
+            one.partition.hold_back(one.attempt)
+            self._heavy.append(_Heavy(one, decide, records))
+            self._has_heavy.wake()
+            return len(records)
+        self._take_over(one.partition, routed, records, arrived_ms)
         if routed.starts:
             waiting.append(_Waiting(one, routed, _announcements(one, routed)))
             one.partition.hold_back(one.attempt)
         else:
             self._writers.forward(one.partition, routed)
         return len(records)
+
+    async def _route_beside(self) -> None:
+        """Route heavy chunks in a thread for ever, while this and other partitions flow."""
+        while True:
+            while not self._heavy:
+                await self._has_heavy.wait(inf)
+            heavy = self._heavy.popleft()
+            partition = heavy.one.partition
+            if not heavy.one.is_current:
+                continue
+            try:
+                await self._route_heavy(heavy)
+            except NetworkFault as fault:
+                self._interruptions.fail(partition, "holes of what was fetched", fault, now_ms())
+            except Exception as fault:  # noqa: BLE001 - what is unforeseen has no type
+                self._interruptions.stop_as_failed(partition, "what was fetched", fault)
+
+    async def _route_heavy(self, heavy: _Heavy) -> None:
+        """Route a chunk in a thread, of which there is one; nothing, once it was interrupted."""
+        one = heavy.one
+        routed = await trio.to_thread.run_sync(heavy.route, limiter=BESIDE, abandon_on_cancel=True)
+        if one.is_current:
+            self._take_over(one.partition, routed, heavy.records, now_ms())
+            await self._forward_behind_holes([_Waiting(one, routed, _announcements(one, routed))])
+            self._parts.wakeups.fetch_more.wake()
 
     async def _forward_behind_holes(self, waiting: Sequence["_Waiting"]) -> None:
         records = [(held.one, record) for held in waiting for record in held.announcements]
@@ -356,16 +407,18 @@ class SourceFetcher:
         self._parts.wakeups.position_more.wake()
         self._parts.wakeups.fetch_anew()
 
-    def _route(
+    def _routing_of(
         self,
         partition: MirroredPartition,
         data: FetchedPartition,
         records: memoryview,
         now: int,
         join_records: int,
-    ) -> Routed:
+    ) -> "partial[Routed]":
+        """Return the decision about a chunk, which changes nothing and may be made in a thread."""
         assert partition.cursor is not None, "a flowing partition has a cursor"
-        routed = route(
+        return partial(
+            route,
             partition.in_flight.to_keep(records, now),
             partition.cursor,
             aborted=[
@@ -378,6 +431,11 @@ class SourceFetcher:
             arrived_ms=now,
             apart_until=0 if partition.skips.apart is None else partition.skips.apart.end,
         )
+
+    def _take_over(
+        self, partition: MirroredPartition, routed: Routed, records: memoryview, now: int
+    ) -> None:
+        """Move the partition on to where its chunk was routed, or stop it at what is damaged."""
         self._parts.measurements.note_routed(rebuilt=routed.rebuilt, left_out=routed.left_out)
         partition.skips.leave_out_looped(routed.looped)
         partition.advance(routed.cursor)
@@ -390,7 +448,6 @@ class SourceFetcher:
             self._interruptions.stop_as_failed(partition, doing, routed.unforeseen, source_end=end)
         elif self._corrupt:
             self._corrupt.pop(partition.topic_partition, None)
-        return routed
 
     def _note_corrupt(
         self, partition: MirroredPartition, fault: str, source_end: int | None, now: int

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror.forward.routing import Routed, join_limit, route
+from mirror.forward.routing import (
+    RECORDS_AT_ONCE,
+    SLICE_RECORDS,
+    UNPACKED_AT_ONCE_BYTES,
+    Routed,
+    join_limit,
+    route,
+)
 from mirror.state.batches import SEQUENCES, Cursor
 from offset_translation.map_records import MirrorProducer
 from offset_translation.offset_map import OffsetMap
@@ -15,6 +22,8 @@ from offset_translation.runs import Place
 from wire.compression import Compression
 from wire.record_batch import (
     Record,
+    RecordHead,
+    assign_offsets,
     build_batch,
     crc_is_valid,
     iterate_records,
@@ -24,11 +33,15 @@ from wire.record_batch import (
 )
 from wire.record_batch.checksum import SHORT_BYTES
 from wire.record_batch.committed import Aborted
+from wire.record_batch.header import HEADER_BYTES
+from wire.record_batch.varints import varint
 
 PRODUCER = MirrorProducer(producer_id=77, producer_epoch=3)
 LOOP_ID = 5000
 ARRIVED_MS = 1_700_000_000_000
 START = Cursor(0, Place(0), 0)
+LENGTH_AT = 8
+"""Where a batch says how many bytes follow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,6 +292,88 @@ def test_append_times_become_the_records_own() -> None:
     stamp_append_time(data, 99_999)
     records = arrived(run(bytes(data)))
     assert [record.timestamp_ms for record in records] == [99_999, 99_999]
+
+
+def heavy(count: int, *, compression: Compression = Compression.NONE) -> bytes:
+    """A batch of so many small records that has to be taken apart for its append time."""
+    records = [Record(offset, 5, None, b"") for offset in range(count)]
+    data = bytearray(build_batch(records, compression=compression))
+    stamp_append_time(data, 99_999)
+    return bytes(data)
+
+
+def decide(chunk: bytes, *, leaves_heavy: bool) -> Routed:
+    return route(
+        chunk,
+        START,
+        aborted=(),
+        producer=PRODUCER,
+        loop_ids=frozenset(),
+        arrived_ms=ARRIVED_MS,
+        leaves_heavy=leaves_heavy,
+    )
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        heavy(RECORDS_AT_ONCE + 1),
+        heavy(RECORDS_AT_ONCE + 1, compression=Compression.ZSTD),
+        plain(0, range(2)).data + heavy(RECORDS_AT_ONCE + 1),
+    ],
+    ids=["many records", "many records, compressed", "behind a light one"],
+)
+def test_a_chunk_that_takes_long_is_left_undecided_in_the_loop(chunk: bytes) -> None:
+    assert decide(chunk, leaves_heavy=True) == Routed(cursor=START, is_heavy=True)
+    assert not decide(chunk, leaves_heavy=False).is_heavy
+
+
+def test_a_small_batch_that_unpacks_to_much_is_heavy() -> None:
+    value = b"x" * (UNPACKED_AT_ONCE_BYTES + 1)
+    data = bytearray(build_batch([Record(0, 5, None, value)], compression=Compression.ZSTD))
+    stamp_append_time(data, 99_999)
+    assert len(data) < 1_000
+    assert decide(bytes(data), leaves_heavy=True).is_heavy
+
+
+def test_many_light_batches_are_heavy_together() -> None:
+    one = heavy(RECORDS_AT_ONCE // 2)
+    chunk = b""
+    for number in range(3):
+        batch = bytearray(one)
+        assign_offsets(batch, number * RECORDS_AT_ONCE // 2, 0)
+        chunk += batch
+    assert not decide(one, leaves_heavy=True).is_heavy
+    assert decide(chunk, leaves_heavy=True).is_heavy
+
+
+def test_what_goes_on_as_bytes_is_never_heavy() -> None:
+    records = [Record(offset, 5, None, b"") for offset in range(3 * SLICE_RECORDS)]
+    routed = decide(build_batch(records, compression=Compression.ZSTD), leaves_heavy=True)
+    assert [one.record_count for one in routed.forwards] == [3 * SLICE_RECORDS]
+
+
+def test_a_large_batch_is_built_anew_in_slices() -> None:
+    routed = decide(heavy(2 * SLICE_RECORDS + 5), leaves_heavy=False)
+    assert [one.record_count for one in routed.forwards] == [SLICE_RECORDS, SLICE_RECORDS, 5]
+    assert [record.timestamp_ms for record in arrived(routed)] == [99_999] * (2 * SLICE_RECORDS + 5)
+    assert routed.cursor == Cursor(2 * SLICE_RECORDS + 5, Place(2 * SLICE_RECORDS + 5), 0)
+
+
+@pytest.mark.parametrize("wrong", [SLICE_RECORDS - 1, 5 * SLICE_RECORDS])
+def test_offsets_that_go_back_between_slices_are_damage(wrong: int) -> None:
+    offsets = [*range(SLICE_RECORDS), wrong, *range(SLICE_RECORDS + 1, SLICE_RECORDS + 4)]
+    heads = [RecordHead(offset, 5, b"\x01\x00\x00") for offset in offsets]
+    payload = b"".join(
+        varint(len(body)) + body
+        for body in (b"\x00" + varint(0) + varint(head.offset) + head.tail for head in heads)
+    )
+    data = bytearray(heavy(len(offsets))[:HEADER_BYTES] + payload)
+    data[LENGTH_AT : LENGTH_AT + 4] = (len(data) - LENGTH_AT - 4).to_bytes(4)
+    stamp_append_time(data, 99_999)
+    routed = decide(bytes(data), leaves_heavy=False)
+    assert "not in order" in (routed.corrupt or "")
+    assert len(arrived(routed)) == SLICE_RECORDS
 
 
 def test_a_damaged_batch_stops_the_chunk_there() -> None:

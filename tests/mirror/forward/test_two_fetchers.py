@@ -7,6 +7,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from mirror.flow.flow_state import FlowState
+from mirror.forward.routing import RECORDS_AT_ONCE
 from mirror.forward.source import SourceFetcher
 from mirror.state.batches import Cursor
 from mirror.state.measurements import FlowMeasurements
@@ -90,3 +91,52 @@ async def test_a_damaged_chunk_with_holes_leaves_nothing_waiting() -> None:
     partition.go_on(Cursor(0, Place(0), 0), 0)
     fetcher._asking.look()
     assert [one.offset for one in fetcher._asking.asked.values()] == [0]
+
+
+async def test_a_chunk_that_takes_long_is_routed_beside_the_loop_and_nothing_overtakes_it() -> None:
+    """Leases run out while the loop stands still, and the flow never gets further."""
+    flow, _ = flow_of_one()
+    taken = Taken()
+    map_log: Any = SlowMap()
+    map_log.may_write.set()
+    links: Any = None
+    fetcher = SourceFetcher(1, flow.for_fetching, links, way_of(map_log, taken))
+    fetcher._asking.look()
+    records = [Record(offset, 5, None, b"") for offset in range(0, 4 * RECORDS_AT_ONCE, 2)]
+    chunk = memoryview(build_batch(records))
+    end = records[-1].offset + 1
+    fetched = Fetched(0, 0, 0, [("t", [FetchedPartition(0, 0, end, end, 0, (), -1, chunk)])])
+    await fetcher._take(fetched)
+    assert taken.places == [], "nothing was done in the loop"
+    fetcher._asking.look()
+    assert not fetcher._asking.asked, "what comes behind waits"
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(fetcher._route_beside)
+        with trio.fail_after(30):
+            await flow.wakeups.fetch_more.wait(30)
+        nursery.cancel_scope.cancel()
+    fetcher._asking.look()
+    assert [one.offset for one in fetcher._asking.asked.values()] == [end]
+    assert sum(one.record_count for _, routed in taken.all for one in routed.forwards) == len(
+        records
+    )
+
+
+async def test_a_heavy_chunk_of_before_an_interruption_is_dropped() -> None:
+    flow, partition = flow_of_one()
+    taken = Taken()
+    map_log: Any = SlowMap()
+    links: Any = None
+    fetcher = SourceFetcher(1, flow.for_fetching, links, way_of(map_log, taken))
+    fetcher._asking.look()
+    records = [Record(offset, 5, None, b"") for offset in range(0, 4 * RECORDS_AT_ONCE, 2)]
+    chunk = memoryview(build_batch(records))
+    end = records[-1].offset + 1
+    fetched = Fetched(0, 0, 0, [("t", [FetchedPartition(0, 0, end, end, 0, (), -1, chunk)])])
+    await fetcher._take(fetched)
+    flow.interruptions.interrupt(partition, "a test", 1)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(fetcher._route_beside)
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert taken.places == []
