@@ -162,7 +162,7 @@ def _faults() -> Faults:
     from mirror.commands.check import CheckFailed
     from mirror.commands.orders import OrderFailed
     from mirror.commands.position_words import PositionsUnreadable
-    from mirror.commands.positions import LookFailed
+    from mirror.commands.positions import CommandFailed
     from mirror.state.orders import OrderRefused
     from runtime.config import ConfigurationError
     from runtime.metrics import AddressInUse
@@ -174,7 +174,7 @@ def _faults() -> Faults:
             PropertiesWrong,
             AddressInUse,
             CheckFailed,
-            LookFailed,
+            CommandFailed,
             PositionsUnreadable,
             OrderFailed,
             OrderRefused,

@@ -33,7 +33,7 @@ class OutsideView:
     """By group, of the one that was named; of others they are asked for when they are needed."""
 
 
-async def look(
+async def observe(
     flow: FlowConfig, links: Links, writers_of: WritersOf, group: str | None = None
 ) -> OutsideView:
     """Read all that does not belong to a single group. Raises NetworkFault for the target.
@@ -108,7 +108,7 @@ def known_to_its_end(
     return found if found.mirrored_source_end is not None else None
 
 
-async def look_at_group(
+async def observe_group(
     flow: FlowConfig, links: Links, found: OutsideView, group: str
 ) -> list[GroupRow]:
     """Return a group's rows; without the source, by what was mirrored last. Raises NetworkFault."""

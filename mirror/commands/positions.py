@@ -17,7 +17,7 @@ import trio
 from mirror.clusters.links import Links, open_links
 from mirror.commands.group_rows import Exactness, GroupRow, Sight, summary, where_it_belongs
 from mirror.commands.known_writers import open_writers
-from mirror.commands.outside_view import OutsideView, known_groups, look, look_at_group
+from mirror.commands.outside_view import OutsideView, known_groups, observe, observe_group
 from mirror.commands.position_table import render_rows
 from mirror.commands.position_words import (
     FILE_LIMIT_BYTES,
@@ -47,7 +47,7 @@ DONE: Final = 0
 NOT_ALL: Final = 1
 
 
-class LookFailed(Exception):
+class CommandFailed(Exception):
     """The target did not answer, or what was asked for is not there; says which."""
 
 
@@ -63,7 +63,7 @@ class Asked:
 async def offsets(configuration: Configuration, words: OffsetsWords, asked: Asked) -> int:
     """Show, export or import positions; return the exit status.
 
-    Raises LookFailed, PositionsUnreadable.
+    Raises CommandFailed, PositionsUnreadable.
     """
     shown = words.group if isinstance(words, Show) else None
     async with _looking(configuration, asked, shown) as (flow, links, found):
@@ -91,7 +91,7 @@ async def translate(
 ) -> int:
     """Print where a position lies on the other side; return the exit status.
 
-    1: a position has no exact counterpart. Raises LookFailed.
+    1: a position has no exact counterpart. Raises CommandFailed.
     """
     shown = what.group if isinstance(what, GroupName) else None
     async with _looking(configuration, asked, shown) as (flow, links, found):
@@ -100,7 +100,7 @@ async def translate(
             print_line(json.dumps(line) if asked.as_json else str(line["told"]))
             return DONE if line["exact"] else NOT_ALL
         if asked.is_reverse:
-            raise LookFailed("--reverse translates a single TOPIC:PARTITION:OFFSET")
+            raise CommandFailed("--reverse translates a single TOPIC:PARTITION:OFFSET")
         rows = await _rows_of(flow, links, found, what.group)
         _print_rows(flow, found, rows, asked)
         return DONE
@@ -146,11 +146,11 @@ def translate_place(
 async def _rows_of(
     flow: FlowConfig, links: Links, found: OutsideView, group: str, *, is_named: bool = True
 ) -> list[GroupRow]:
-    """Return a group's rows; raises LookFailed if one that was named has none."""
+    """Return a group's rows; raises CommandFailed if one that was named has none."""
     with trio.fail_after(STEP_TIMEOUT_S):
-        rows = await look_at_group(flow, links, found, group)
+        rows = await observe_group(flow, links, found, group)
     if is_named and not rows:
-        raise LookFailed(f"flow {flow.name}: group {group} has no position here")
+        raise CommandFailed(f"flow {flow.name}: group {group} has no position here")
     return rows
 
 
@@ -253,22 +253,22 @@ async def _looking(
             open_writers(configuration) as writers_of,
         ):
             with trio.fail_after(STEP_TIMEOUT_S):
-                found = await look(flow, links, writers_of, group)
+                found = await observe(flow, links, writers_of, group)
             yield flow, links, found
     except NetworkFault as fault:
-        raise LookFailed(f"flow {flow.name}: {flow.target}: {fault}") from fault
+        raise CommandFailed(f"flow {flow.name}: {flow.target}: {fault}") from fault
     except trio.TooSlowError as fault:
-        raise LookFailed(f"flow {flow.name}: no answer within {STEP_TIMEOUT_S:g} s") from fault
+        raise CommandFailed(f"flow {flow.name}: no answer within {STEP_TIMEOUT_S:g} s") from fault
 
 
 def pick_flow(configuration: Configuration, name: str | None) -> FlowConfig:
-    """Return the flow of that name, the only one without a name; raises LookFailed."""
+    """Return the flow of that name, the only one without a name; raises CommandFailed."""
     names = ", ".join(flow.name for flow in configuration.flows)
     if name is None:
         if len(configuration.flows) == 1:
             return configuration.flows[0]
-        raise LookFailed(f"the file has several flows: choose one with --flow: {names}")
+        raise CommandFailed(f"the file has several flows: choose one with --flow: {names}")
     for flow in configuration.flows:
         if flow.name == name:
             return flow
-    raise LookFailed(f"--flow {name}: there is no such flow; there are: {names or 'none'}")
+    raise CommandFailed(f"--flow {name}: there is no such flow; there are: {names or 'none'}")

@@ -15,7 +15,7 @@ from mirror.clusters.links import Links, open_links
 from mirror.clusters.log_ends import Ends, LogEnds, read_target_ends
 from mirror.commands.flow_without_daemon import read_map, read_map_of, source_ends
 from mirror.commands.known_writers import WritersOf, open_writers
-from mirror.commands.positions import DONE, NOT_ALL, LookFailed, pick_flow
+from mirror.commands.positions import DONE, NOT_ALL, CommandFailed, pick_flow
 from mirror.commands.status import workers_of
 from mirror.map.map_log import MAP_SETTINGS
 from mirror.state.batches import SEQUENCES
@@ -81,7 +81,7 @@ class RebuildEvidence:
 async def rebuild_map(configuration: Configuration, flow_name: str | None, *, write: bool) -> int:
     """Print the map of each partition that the topic lacks, and with `write` write it.
 
-    Returns 0, or 1 if a partition could not be rebuilt. Raises LookFailed.
+    Returns 0, or 1 if a partition could not be rebuilt. Raises CommandFailed.
     """
     flow = pick_flow(configuration, flow_name)
     await refuse_beside_a_daemon(configuration, flow)
@@ -93,11 +93,11 @@ async def rebuild_map(configuration: Configuration, flow_name: str | None, *, wr
         try:
             return await _rebuild(flow, links, writers_of, write=write)
         except NetworkFault as fault:
-            raise LookFailed(f"flow {flow.name}: {fault}") from fault
+            raise CommandFailed(f"flow {flow.name}: {fault}") from fault
 
 
 async def refuse_beside_a_daemon(configuration: Configuration, flow: FlowConfig) -> None:
-    """Raise LookFailed if somebody runs the flow, or if that cannot be known."""
+    """Raise CommandFailed if somebody runs the flow, or if that cannot be known."""
     coordination = configuration.coordination
     try:
         async with open_zookeeper(
@@ -105,10 +105,12 @@ async def refuse_beside_a_daemon(configuration: Configuration, flow: FlowConfig)
         ) as zookeeper:
             workers = await workers_of(zookeeper, configuration, flow)
     except (ZooKeeperFault, WitnessGarbled) as fault:
-        raise LookFailed(f"the witness does not tell who runs flow {flow.name}: {fault}") from fault
+        raise CommandFailed(
+            f"the witness does not tell who runs flow {flow.name}: {fault}"
+        ) from fault
     if not isinstance(workers, str):
         who = f"process {workers[0].pid} on {workers[0].host}"
-        raise LookFailed(f"flow {flow.name}: {who} runs it: stop it first")
+        raise CommandFailed(f"flow {flow.name}: {who} runs it: stop it first")
 
 
 async def _rebuild(flow: FlowConfig, links: Links, writers_of: WritersOf, *, write: bool) -> int:
@@ -358,7 +360,7 @@ def _digest(log: LogDigest, header: BatchHeader, batch: memoryview) -> None:
 async def write_records(
     flow: FlowConfig, links: Links, writers: Writers, records: Sequence[MapRecord]
 ) -> None:
-    """Append records to the flow's map; raises LookFailed, NetworkFault."""
+    """Append records to the flow's map; raises CommandFailed, NetworkFault."""
     topic = map_topic_name(flow.source)
     await ensure_topic(
         links.target_admin,
@@ -369,4 +371,4 @@ async def write_records(
     try:
         await append_to_map(links.target_admin, topic, records, writers)
     except MapNotWritten as fault:
-        raise LookFailed(f"{flow.target}: {fault}") from fault
+        raise CommandFailed(f"{flow.target}: {fault}") from fault

@@ -14,7 +14,7 @@ from mirror.clusters.log_ends import Ends, LogEnds, read_target_ends
 from mirror.clusters.tail_reader import topic_exists
 from mirror.commands.flow_without_daemon import read_map, source_ends
 from mirror.commands.known_writers import open_writers
-from mirror.commands.positions import DONE, LookFailed
+from mirror.commands.positions import DONE, CommandFailed
 from mirror.commands.rebuild_map import refuse_beside_a_daemon
 from offset_translation.map_records import MapState, map_topic_name
 from runtime.config import Configuration, FlowConfig
@@ -32,7 +32,7 @@ NAMED_AT_MOST: Final = 3
 async def refill(configuration: Configuration, site: str, *, write: bool) -> int:
     """Name the map records that keep records from ``site``; with ``write`` forget them.
 
-    Returns 0; raises LookFailed.
+    Returns 0; raises CommandFailed.
     """
     away, back = flows_of(configuration.flows, site)
     if not back.is_active_active:
@@ -50,12 +50,12 @@ async def refill(configuration: Configuration, site: str, *, write: bool) -> int
             if write:
                 await _know_again(configuration, site, links)
         except NetworkFault as fault:
-            raise LookFailed(f"refill {site}: {fault}") from fault
+            raise CommandFailed(f"refill {site}: {fault}") from fault
     return status
 
 
 async def _know_again(configuration: Configuration, site: str, links: Links) -> None:
-    """Have the witness know a site that was set up anew; raises LookFailed, NetworkFault."""
+    """Have the witness know a site that was set up anew; raises CommandFailed, NetworkFault."""
     coordination = configuration.coordination
     cluster_id = (await links.source_admin.metadata(refresh=True)).cluster_id
     try:
@@ -65,23 +65,23 @@ async def _know_again(configuration: Configuration, site: str, links: Links) -> 
             if await take_over_cluster_id(configuration, zookeeper, site, cluster_id):
                 print_line(f"{site}: known from now on by its new cluster id {cluster_id}")
     except (ZooKeeperFault, WitnessGarbled) as fault:
-        raise LookFailed(f"refill {site}: the witness: {fault}") from fault
+        raise CommandFailed(f"refill {site}: the witness: {fault}") from fault
 
 
 def flows_of(flows: Sequence[FlowConfig], site: str) -> tuple[FlowConfig, FlowConfig]:
-    """Return the flow that leaves a site and the one back to it; raises LookFailed."""
+    """Return the flow that leaves a site and the one back to it; raises CommandFailed."""
     for back in flows:
         for away in flows:
             is_pair = (away.source, away.target) == (back.target, back.source)
             if back.target == site and is_pair and not (away.is_prefixed or back.is_prefixed):
                 return away, back
-    raise LookFailed(
+    raise CommandFailed(
         f"refill {site}: a flow to it and one away from it are needed, with the same topic names"
     )
 
 
 async def _refuse_unless_active(configuration: Configuration, site: str) -> None:
-    """Raise LookFailed unless this site is active and is to stay so."""
+    """Raise CommandFailed unless this site is active and is to stay so."""
     coordination = configuration.coordination
     paths = WitnessPaths(root=coordination.path)
     try:
@@ -91,11 +91,11 @@ async def _refuse_unless_active(configuration: Configuration, site: str) -> None
             node = await zookeeper.get(paths.active)
             active = None if node is None else ActiveSite.decode(node.data)
     except (ZooKeeperFault, WitnessGarbled) as fault:
-        raise LookFailed(f"the witness does not tell which site is active: {fault}") from fault
+        raise CommandFailed(f"the witness does not tell which site is active: {fault}") from fault
     if active is None or active.site != site or active.moving_to is not None:
         told = "no site is" if active is None else f"{active.site} is"
         moving = "" if active is None or active.moving_to is None else ", and about to move"
-        raise LookFailed(
+        raise CommandFailed(
             f"only the active site refills the other, and {told} active{moving}:"
             f" `failover promote {site} --source-lost` first"
         )
@@ -117,7 +117,7 @@ async def _refill(away: FlowConfig, links: Links, writers: Writers, *, write: bo
     if standing:
         named = ", ".join(f"{topic}-{index}" for topic, index in standing[:NAMED_AT_MOST])
         more = f" and {len(standing) - NAMED_AT_MOST} more" if standing[NAMED_AT_MOST:] else ""
-        raise LookFailed(
+        raise CommandFailed(
             f"{away.source} still holds records of {named}{more}: delete these topics there if"
             f" all of it is to come from {away.target}"
         )

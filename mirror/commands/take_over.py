@@ -14,7 +14,7 @@ from mirror.clusters.log_ends import Ends, LogEnds, read_ends, read_target_ends
 from mirror.clusters.tail_reader import TailReader, topic_exists
 from mirror.commands.flow_without_daemon import read_map, source_ends
 from mirror.commands.known_writers import open_writers
-from mirror.commands.positions import DONE, NOT_ALL, LookFailed, pick_flow
+from mirror.commands.positions import DONE, NOT_ALL, CommandFailed, pick_flow
 from mirror.commands.rebuild_map import (
     LEFT,
     MapRecord,
@@ -62,7 +62,7 @@ async def take_over(
     """Print where each partition goes on, and with `write` keep it; return the exit status.
 
     ``topic`` is the Connect worker's offsets topic where it is not MirrorMaker's own. The status is
-    1 if that cannot be told of some partition. Raises LookFailed.
+    1 if that cannot be told of some partition. Raises CommandFailed.
     """
     flow = pick_flow(configuration, flow_name)
     await refuse_beside_a_daemon(configuration, flow)
@@ -76,7 +76,7 @@ async def take_over(
         try:
             return await _take_over(flow, links, writers, asked, write=write)
         except NetworkFault as fault:
-            raise LookFailed(f"flow {flow.name}: {fault}") from fault
+            raise CommandFailed(f"flow {flow.name}: {fault}") from fault
 
 
 async def _take_over(
@@ -119,11 +119,11 @@ async def _take_over(
 
 
 async def _refuse_beside_mirrormaker(flow: FlowConfig, links: Links) -> None:
-    """Raise LookFailed while the worker that writes this flow's target has members."""
+    """Raise CommandFailed while the worker that writes this flow's target has members."""
     group = f"{flow.source}-mm2"
     found = (await describe_groups(links.target_admin, [group])).get(group)
     if found is not None and found.members:
-        raise LookFailed(f"flow {flow.name}: MirrorMaker runs (group {group}): stop it first")
+        raise CommandFailed(f"flow {flow.name}: MirrorMaker runs (group {group}): stop it first")
 
 
 async def _take_over_one(
@@ -183,23 +183,23 @@ async def _syncs(flow: FlowConfig, links: Links) -> list[OffsetSync]:
             try:
                 found.append(offset_sync.decode(record.key, record.value))
             except MalformedRecord as fault:
-                raise LookFailed(f"{topic}: offset {record.offset}: {fault}") from fault
+                raise CommandFailed(f"{topic}: offset {record.offset}: {fault}") from fault
     return found
 
 
 async def _records_of(cluster: Cluster, topic: str) -> list[Record]:
-    """Return the records of all partitions; of the same key in their order. Raises LookFailed."""
+    """Return the records of all partitions; in order of each key. Raises CommandFailed."""
     view = (await cluster.metadata([topic], refresh=True)).topics.get(topic)
     if view is None or view.error_code != ErrorCode.NONE:
-        raise LookFailed(f"there is no {topic}: name it with --offsets-topic")
+        raise CommandFailed(f"there is no {topic}: name it with --offsets-topic")
     records: list[Record] = []
     topic_partitions = [TopicPartition(topic, index) for index in view.partitions]
     for topic_partition, ends in (await read_ends(cluster, topic_partitions)).items():
         if isinstance(ends, ErrorCode):
-            raise LookFailed(f"{topic}-{topic_partition[1]}: {ends.name}")
+            raise CommandFailed(f"{topic}-{topic_partition[1]}: {ends.name}")
         async for header, batch in data_batches(cluster, topic_partition, ends, READ_COMMITTED):
             if not crc_is_valid(batch):
-                raise LookFailed(
+                raise CommandFailed(
                     f"{topic}-{topic_partition[1]}: damaged batch at {header.base_offset}"
                 )
             records += iterate_records(batch)

@@ -177,7 +177,7 @@ class Engine:
             await self.flow.wait_settled()
             if others is not None and self.flow.share.leads:
                 await others()
-                await self.peer_progress.look()
+                await self.peer_progress.read_progress()
         is_settled = not limit.cancelled_caught
         if self.is_started:
             with trio.move_on_after(apply_s):

@@ -83,7 +83,7 @@ class _Rates:
     bytes: dict[TopicPartition, int] = field(default_factory=dict)
     known: dict[TopicPartition, float] = field(default_factory=dict)
 
-    def look(self, engine: Engine, now_s: float) -> None:
+    def measure(self, engine: Engine, now_s: float) -> None:
         elapsed = now_s - self.at_s
         counted = {
             topic_partition: partition.in_flight.mirrored_bytes
@@ -245,7 +245,7 @@ class Membership:
             changed = self._engine.share.changed
             now_s = trio.current_time()
             if now_s - self._rates.at_s >= self._look_after_s:
-                self._rates.look(self._engine, now_s)
+                self._rates.measure(self._engine, now_s)
             if self._member() == told:
                 with trio.move_on_after(LOOK_S):
                     await changed.wait()
@@ -390,7 +390,7 @@ class Membership:
             for member in members.values()
             for topic_partition, rate in member.bytes_per_s.items()
         }
-        self._balance.look(told, self.assignment.owners, members)
+        self._balance.take_rates(told, self.assignment.owners, members)
 
     @property
     def _look_after_s(self) -> float:

@@ -87,9 +87,9 @@ class OpenTransactions:
         """Look for ever."""
         while True:
             await trio.sleep(LOOK_S)
-            await self.look(now_ms())
+            await self.ask_about_held(now_ms())
 
-    async def look(self, at_ms: int) -> None:
+    async def ask_about_held(self, at_ms: int) -> None:
         """Ask about partitions that are held back, those first of which nothing is known."""
         held = {
             name for name, one in self._partitions.items() if held_since_ms(one, at_ms) is not None

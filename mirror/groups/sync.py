@@ -283,7 +283,7 @@ class GroupSync:
                 end = None if partition is None else partition.offset_map.mirrored_source_end
                 if end is not None and position.offset < end:
                     behind.add(topic_partition)
-        await self.starts.look(behind)
+        await self.starts.refresh(behind)
 
     def _known(
         self, group: str, topic_partitions: Iterable[TopicPartition]

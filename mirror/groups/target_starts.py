@@ -32,7 +32,7 @@ class TargetStarts:
         self._links = links
         self._looked_s: dict[TopicPartition, float] = {}
 
-    async def look(self, topic_partitions: Collection[TopicPartition]) -> None:
+    async def refresh(self, topic_partitions: Collection[TopicPartition]) -> None:
         """Ask for those that were not asked for lately; without an answer the last one counts."""
         now_s = trio.current_time()
         due = [

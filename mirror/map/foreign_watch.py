@@ -39,10 +39,10 @@ class ForeignWatch:
     async def run(self) -> None:
         """Look for ever."""
         while True:
-            await self.look()
+            await self.note_foreign()
             await trio.sleep(INTERVAL_S)
 
-    async def look(self) -> None:
+    async def note_foreign(self) -> None:
         """Read what is new, and write again what a foreign record could make the cleaner remove."""
         try:
             await self._map_log.catch_up()

@@ -51,13 +51,13 @@ class MapTrimmer:
         while True:
             await trio.sleep(INTERVAL_S)
             try:
-                await self.look()
+                await self.trim_all()
             except NetworkFault as fault:
                 self.fault.note(str(fault))
             else:
                 self.fault.clear()
 
-    async def look(self) -> None:
+    async def trim_all(self) -> None:
         """Ask where the logs begin, and trim; raises NetworkFault."""
         asked = {
             topic_partition: (one, one.attempt)

@@ -117,7 +117,7 @@ async def find_rewritten(
     faults: list[NetworkFault] = []
     limit = trio.CapacityLimiter(AT_ONCE)
 
-    async def look(partition: MirroredPartition, anchor: Anchor) -> None:
+    async def compare(partition: MirroredPartition, anchor: Anchor) -> None:
         async with limit:
             try:
                 stop = await _compare(links, partition, anchor, writers)
@@ -137,7 +137,7 @@ async def find_rewritten(
                 partition.offset_map.advance(there.end)
                 anchor = anchor_of(partition.offset_map, here, there)
                 if anchor is not None:
-                    nursery.start_soon(look, partition, anchor)
+                    nursery.start_soon(compare, partition, anchor)
     if faults:
         raise faults[0]
     return found

@@ -82,7 +82,7 @@ async def find_foreign_writers(
     faults: list[NetworkFault] = []
     limit = trio.CapacityLimiter(BATCHES_AT_ONCE)
 
-    async def look(partition: MirroredPartition, end: int) -> None:
+    async def read_last(partition: MirroredPartition, end: int) -> None:
         topic_partition = partition.topic_partition
         async with limit:
             try:
@@ -99,7 +99,7 @@ async def find_foreign_writers(
         for partition in partitions:
             ends = target[partition.topic_partition]
             if isinstance(ends, LogEnds) and len(partition.offset_map) and ends.start < ends.end:
-                nursery.start_soon(look, partition, ends.end)
+                nursery.start_soon(read_last, partition, ends.end)
     if faults:
         raise faults[0]
     return found

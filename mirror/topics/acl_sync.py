@@ -40,7 +40,7 @@ class AclWatch:
 
     async def _compare(self) -> None:
         try:
-            await self.look()
+            await self.copy_rights()
         except RightsOff as off:
             self.fault.clear()
             if self._told_off != str(off):
@@ -51,7 +51,7 @@ class AclWatch:
         else:
             self.fault.clear()
 
-    async def look(self) -> None:
+    async def copy_rights(self) -> None:
         """Give what the target lacks, once. Raises RightsOff and NetworkFault."""
         config = self._config.current
         names = config.names

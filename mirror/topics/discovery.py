@@ -113,7 +113,7 @@ class Discovery:
         """Look again every interval, and sooner when somebody met a moved leader."""
         while True:
             try:
-                await self.look()
+                await self.discover()
             except NetworkFault as fault:
                 self.fault.note(str(fault), is_refusal=isinstance(fault, AuthenticationFailed))
             except Exception as fault:  # noqa: BLE001 - what is unforeseen has no type
@@ -126,7 +126,7 @@ class Discovery:
                 self._config.current.discovery_interval_ms / 1000
             )
 
-    async def look(self) -> None:
+    async def discover(self) -> None:
         """Compare once; raises NetworkFault."""
         leads = self._parts.share.leads
         if leads:
@@ -137,10 +137,10 @@ class Discovery:
             topic for topic in self._map_log.state.topic_ids if self._config.current.mirrors(topic)
         }
         hidden = await hidden_topics(self._links.source_admin, known - source.topics.keys())
-        self._missing.look(source, hidden, now_ms())
+        self._missing.stop_missing(source, hidden, now_ms())
         if leads:
             target = await self._shape_target(wanted)
-            await self._gone.look(source.topics.keys() | hidden, target, now_ms())
+            await self._gone.delete_due(source.topics.keys() | hidden, target, now_ms())
             await self._recreated.remember(wanted.values(), self._created)
             self._created.clear()
         else:
@@ -157,7 +157,7 @@ class Discovery:
             for index in topic.partitions
         )
         ids = self._map_log.state.topic_ids
-        self._left_behind.look(source, hidden, target, ids, now_ms())
+        self._left_behind.forget_left_behind(source, hidden, target, ids, now_ms())
         self.take_share()
         self.has_looked = True
         await self._hear_of_silent()

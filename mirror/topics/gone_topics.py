@@ -61,7 +61,7 @@ class GoneTopics:
         self._kept: dict[str, str] = {}
         self._looked_ms = 0
 
-    async def look(self, source: Collection[str], target: ClusterView, now: int) -> None:
+    async def delete_due(self, source: Collection[str], target: ClusterView, now: int) -> None:
         """Delete what is due; raises NetworkFault. `source` names the topics that are there."""
         config = self._config.current
         grace_ms = config.delete_gone_after_ms

@@ -41,7 +41,7 @@ class MissingPartitions:
         self._interruptions = interruptions
         self._since_ms: dict[TopicPartition, int] = {}
 
-    def look(self, source: ClusterView, hidden: Collection[str], now_ms: int) -> None:
+    def stop_missing(self, source: ClusterView, hidden: Collection[str], now_ms: int) -> None:
         """Stop partitions that are missing, and those of topics that we may not see, ``hidden``."""
         partitions = self._partitions.own
         for (topic, _), partition in partitions.items():
@@ -68,7 +68,7 @@ class LeftBehind:
         self._since_ms: dict[str, int] = {}
         self._looked_ms = 0
 
-    def look(
+    def forget_left_behind(
         self,
         source: ClusterView,
         hidden: Collection[str],

@@ -30,7 +30,7 @@ class Balance:
         self._moved_at: dict[TopicPartition, int] = {}
         self._pinned: frozenset[str] = frozenset()
 
-    def look(
+    def take_rates(
         self,
         told: Mapping[TopicPartition, float],
         owners: Mapping[TopicPartition, str],

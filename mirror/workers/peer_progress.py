@@ -53,13 +53,16 @@ class PeerProgress:
         """Look again and again."""
         while True:
             began_s = trio.current_time()
-            await self.look()
+            await self.read_progress()
             least_s = LOOK_S if self._partitions.peers else ALONE_LOOK_S
             await trio.sleep(max(least_s, REST * (trio.current_time() - began_s)))
 
-    async def look(self) -> None:
+    async def read_progress(self) -> None:
         """Read the progress of the others, and the source's ends; a failure is noted as a fault."""
-        for step, where in ((self._look_at_target, "target"), (self._look_at_source, "source")):
+        for step, where in (
+            (self._read_target_progress, "target"),
+            (self._read_source_ends, "source"),
+        ):
             try:
                 await step()
             except NetworkFault as fault:
@@ -67,14 +70,14 @@ class PeerProgress:
             else:
                 self.fault.clear(where)
 
-    async def _look_at_source(self) -> None:
+    async def _read_source_ends(self) -> None:
         peers = self._partitions.peers
         ends = await list_offsets(self._links.source_admin, set(peers), LATEST)
         for topic_partition, end in ends.items():
             if topic_partition in peers and not isinstance(end, ErrorCode):
                 peers[topic_partition].heard(source_end=end, readable_end=end, now_ms=now_ms())
 
-    async def _look_at_target(self) -> None:
+    async def _read_target_progress(self) -> None:
         """Read the target's ends before the map, so that no piece is missing for them."""
         partitions = self._partitions
         topic_partitions = self._share.seen - partitions.own.keys()

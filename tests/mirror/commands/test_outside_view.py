@@ -12,7 +12,7 @@ import pytest
 from mirror.clusters.log_ends import Ends, LogEnds
 from mirror.commands import outside_view as looking
 from mirror.commands.group_rows import Exactness
-from mirror.commands.outside_view import look, look_at_group
+from mirror.commands.outside_view import observe, observe_group
 from offset_translation.map_records import MapState, piece_start
 from offset_translation.runs import Place
 from runtime.flow_section import PatternSet
@@ -68,8 +68,8 @@ def moving(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("moving")
 async def test_a_position_that_was_applied_meanwhile_passes_nothing_over() -> None:
     links: Any = SimpleNamespace(source_admin=None, target_admin=None)
-    found = await look(FLOW, links, lambda _, __: MemoryWriters(), "billing")
-    [row] = await look_at_group(FLOW, links, found, "billing")
+    found = await observe(FLOW, links, lambda _, __: MemoryWriters(), "billing")
+    [row] = await observe_group(FLOW, links, found, "billing")
     assert row.target_offset is not None
     assert row.translated is not None
     assert row.target_offset <= row.translated

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 from mirror.commands import positions as position_commands
 from mirror.commands.group_rows import Exactness, GroupRow
 from mirror.commands.position_words import Export
-from mirror.commands.positions import DONE, STEP_TIMEOUT_S, Asked, LookFailed, offsets
+from mirror.commands.positions import DONE, STEP_TIMEOUT_S, Asked, CommandFailed, offsets
 from tests.mirror.building import CONFIG
 
 GROUPS = [f"g{number}" for number in range(20)]
@@ -48,14 +48,14 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     async def open_links(*_: object) -> AsyncIterator[None]:
         yield None
 
-    async def look(*_: object) -> None:
+    async def observe(*_: object) -> None:
         await trio.sleep(clusters.pause_s)
 
     async def known_groups(*_: object) -> list[str]:
         await trio.sleep(clusters.pause_s)
         return GROUPS
 
-    async def look_at_group(_flow: Any, _links: Any, _found: Any, group: str) -> list[GroupRow]:
+    async def observe_group(_flow: Any, _links: Any, _found: Any, group: str) -> list[GroupRow]:
         await trio.sleep(clusters.pause_s)
         return [row_of(group)]
 
@@ -63,7 +63,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     async def open_writers(_: object) -> AsyncIterator[None]:
         yield None
 
-    for step in (open_links, open_writers, look, known_groups, look_at_group):
+    for step in (open_links, open_writers, observe, known_groups, observe_group):
         monkeypatch.setattr(position_commands, step.__name__, step)
     return clusters
 
@@ -83,5 +83,5 @@ async def test_a_step_without_an_answer_ends_an_export(
     autojump_clock: MockClock,  # noqa: ARG001
 ) -> None:
     slow.pause_s = STEP_TIMEOUT_S + 1
-    with pytest.raises(LookFailed, match="no answer within 60 s"):
+    with pytest.raises(CommandFailed, match="no answer within 60 s"):
         await offsets(slow.configuration, Export(groups=()), ASKED)

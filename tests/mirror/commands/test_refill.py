@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from mirror.clusters.log_ends import Ends, LogEnds
-from mirror.commands.positions import LookFailed
+from mirror.commands.positions import CommandFailed
 from mirror.commands.refill import flows_of, still_there
 from offset_translation.map_records import MapState, piece_start
 from offset_translation.runs import Place
@@ -28,7 +28,7 @@ def test_the_way_back_and_the_way_away_are_found() -> None:
     [(AWAY,), (BACK,), (replace(AWAY, is_prefixed=True), replace(BACK, is_prefixed=True)), ()],
 )
 def test_without_both_under_the_same_names_nothing_is_filled(flows: tuple[FlowConfig, ...]) -> None:
-    with pytest.raises(LookFailed, match="a flow to it and one away from it"):
+    with pytest.raises(CommandFailed, match="a flow to it and one away from it"):
         flows_of(flows, "dc1")
 
 

@@ -90,9 +90,9 @@ async def test_the_oldest_open_transaction_is_named_while_it_holds_records_back(
         dc1.create_topic("t", 0)
         let_tell(dc1)
         transactions = OpenTransactions({one.topic_partition: one}, links.source_admin)
-        await transactions.look(HELD_MS)
+        await transactions.ask_about_held(HELD_MS)
         assert transactions.known == {}, "it is as young as it should be"
-        await transactions.look(LATER)
+        await transactions.ask_about_held(LATER)
         known = transactions.known[one.topic_partition]
         assert known == OpenTransaction(
             producer_id=8, producer_epoch=3, transactional_id="billing\n1"
@@ -104,7 +104,7 @@ async def test_the_oldest_open_transaction_is_named_while_it_holds_records_back(
         )
         assert one.lag_ms(LATER) == LATER
         one.source.hear(50, 50, 10, LATER)
-        await transactions.look(LATER)
+        await transactions.ask_about_held(LATER)
         assert transactions.known == {}
         assert told_transaction(one, LATER, None) is None
 
@@ -114,7 +114,7 @@ async def test_a_source_that_does_not_tell_whose_it_is_says_why() -> None:
     async with two_fakes() as (dc1, _, links):
         dc1.create_topic("t", 0)
         transactions = OpenTransactions({one.topic_partition: one}, links.source_admin)
-        await transactions.look(LATER)
+        await transactions.ask_about_held(LATER)
         known = transactions.known[one.topic_partition]
     told = told_transaction(one, LATER, known) or ""
     assert "an open transaction (whose, the source does not tell: 127.0.0.1:" in told
@@ -128,5 +128,5 @@ async def test_one_look_asks_about_few_of_many_and_the_next_about_others() -> No
         let_tell(dc1)
         transactions = OpenTransactions(many, links.source_admin)
         for expected in (AT_ONCE, 2 * AT_ONCE):
-            await transactions.look(LATER)
+            await transactions.ask_about_held(LATER)
             assert len(transactions.known) == expected

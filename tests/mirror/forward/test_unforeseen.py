@@ -85,7 +85,7 @@ async def test_a_topic_that_cannot_be_taken_stops_alone(monkeypatch: pytest.Monk
 
         monkeypatch.setattr(discovery, "_take", take)
         whole.dc1.create_topic("u", 0)
-        await discovery.look()
+        await discovery.discover()
         assert whole.partition.state is PartitionState.FAILED
         assert discovery.fault.text == "topic t: ZeroDivisionError: planted"
         assert "u" in taken

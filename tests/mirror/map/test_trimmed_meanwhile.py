@@ -85,5 +85,5 @@ async def test_log_starts_of_before_an_interruption_say_nothing(
     monkeypatch.setattr(trimming, "read_ends", read_ends)
     monkeypatch.setattr(trimming, "read_target_ends", read_target_ends)
     trimmer._links = cast("Any", SimpleNamespace(source_admin=None, target_admin=None))
-    await trimmer.look()
+    await trimmer.trim_all()
     assert len(known.state.maps[PLACE]) == len(STARTS)

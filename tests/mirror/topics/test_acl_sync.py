@@ -55,13 +55,13 @@ async def watch_between(
 async def test_rights_are_given_downgraded_and_only_once() -> None:
     async with watch_between(AclSync.DOWNGRADED) as (watch, _, target):
         for _ in range(2):
-            await watch.look()
+            await watch.copy_rights()
             assert target.rights == OLD | allowed(("User:r", READ), ("User:o", READ))
 
 
 async def test_identical_rights_are_those_of_the_source_but_for_what_fences_it() -> None:
     async with watch_between(AclSync.IDENTICAL) as (watch, source, target):
-        await watch.look()
+        await watch.copy_rights()
         fence = {right for right in source.rights if is_of_fence(right)}
         assert len(fence) == 2
         assert target.rights == (source.rights - fence) | OLD
@@ -71,7 +71,7 @@ async def test_a_cluster_without_an_authorizer_is_no_fault_and_a_missing_right_i
     async with watch_between(AclSync.DOWNGRADED) as (watch, _, target):
         target.error = ErrorCode.SECURITY_DISABLED
         with pytest.raises(RightsOff, match="dc2 has no authorizer"):
-            await watch.look()
+            await watch.copy_rights()
         target.error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         with pytest.raises(RequestRefused, match="dc2: to describe rights: CLUSTER_AUTH"):
-            await watch.look()
+            await watch.copy_rights()

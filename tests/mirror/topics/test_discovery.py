@@ -47,10 +47,10 @@ async def test_the_copy_of_a_topic_that_was_made_again_keeps_its_settings(
         dc2.create_topic("orders", 0)
         dc1.create_topic("orders", 0)
         map_log.state.topic_ids["orders"] = dc1.topics["orders"].topic_id
-        await looking.look()
+        await looking.discover()
         dc1.create_topic("orders", 0, 0).topic_id = UUID(int=8 if is_another else 1)
         tell_settings(dc1, {"cleanup.policy": "compact"})
-        await looking.look()
+        await looking.discover()
     changes = ["retention.ms=None", "2 partitions", "cleanup.policy=compact"]
     assert changed == ([] if is_another else changes)
 
@@ -78,7 +78,7 @@ async def test_a_target_with_records_of_its_own_is_not_deleted_before_the_source
         flow.reverse.arrived.replay(*piece_start("orders", 0, source_start=0, place=Place(0)))
         flow.reverse.arrived.replay(*seal("orders", 0, source_end=8, target_end=8))
         flow.orders.want_anew({"orders"})
-        await looking.look()
+        await looking.discover()
         assert deleted == []
         assert (HAS_OWN in caplog.text) == source_answers
         assert flow.orders.to_begin_anew == (set() if source_answers else {"orders"})
@@ -95,10 +95,10 @@ async def test_a_restart_does_not_mirror_a_topic_that_was_made_again_as_the_old_
         flow.share.take(frozenset({TopicPartition("orders", 0)}))
         map_log.state.topic_ids["orders"] = orders.topic_id
         positioning = positioning_beside(looking)
-        await looking.look()
+        await looking.discover()
         assert [len(together) for together in positioning._due()] == [1]
         orders.topic_id = UUID(int=8)
-        await looking.look()
+        await looking.discover()
         partition = flow.partitions.own[TopicPartition("orders", 0)]
         assert partition.state is PartitionState.TOPIC_RECREATED
         partition.retry("a command", 0)
@@ -121,7 +121,7 @@ async def test_the_map_of_a_topic_that_the_target_lacks_is_not_gone_by() -> None
         partition.target.find_position()
         seen = [partition.has_true_map]
         with suppress(UnsupportedApi):  # as this cluster makes no topics
-            await looking.look()
+            await looking.discover()
         seen.append(partition.has_true_map)
         assert seen == [True, False]
 
@@ -145,13 +145,13 @@ async def test_a_target_that_had_only_just_started_has_a_place_found_anew_and_it
 
         dc2.brokers[0].scripts[CreateTopicsRequest.API_KEY] = create
         dc2.versions |= {CreateTopicsRequest.API_KEY: CreateTopicsRequest.VERSIONS}
-        await looking.look()
+        await looking.discover()
         partition = looking._parts.partitions.own[TopicPartition("orders", 0)]
         partition.move(PartitionState.POSITIONING, 0)
         partition.go_on(Cursor(0, Place(0), 0), 0)
         seen = [partition.has_true_map]
         del dc2.topics["orders"]
-        await looking.look()
+        await looking.discover()
         seen.append(partition.has_true_map)
         positioning = positioning_beside(looking)
         assert list(positioning._due()) == [[partition]]
@@ -174,22 +174,22 @@ async def test_a_copy_that_was_made_for_the_new_topic_is_no_old_one(
             fake.create_topic("other", 0)
         dc2.create_topic("orders", 0)
         map_log.state.topic_ids["orders"] = dc1.create_topic("orders", 0).topic_id
-        await looking.look()
+        await looking.discover()
         for fake in (dc1, dc2):
             del fake.topics["orders"]
         for _ in range(4):
-            await looking.look()
+            await looking.discover()
         partition = flow.partitions.own[TopicPartition("orders", 0)]
         seen = [partition.state]
         dc1.create_topic("orders", 0).topic_id = new = UUID(int=99)
-        await looking.look()
+        await looking.discover()
         seen.append(partition.state)
         dc2.create_topic("orders", 0)
         for _ in range(2):
-            await looking.look()
+            await looking.discover()
             seen.append(partition.state)
         map_log.state.topic_ids["orders"] = new
-        await looking.look()
+        await looking.discover()
         seen.append(partition.state)
         assert seen == [
             PartitionState.SOURCE_GONE,
@@ -222,11 +222,11 @@ async def test_a_pause_keeps_the_copy_from_a_policy_and_not_from_a_person(
         flow.orders.want_anew({"orders"})
         flow.share.take(frozenset({TopicPartition("orders", 0), TopicPartition("orders", 1)}))
         with suppress(UnsupportedApi):  # as this cluster makes no topics again
-            await looking.look()
+            await looking.discover()
         assert deleted == ([] if is_kept else ["orders"])
         flow.orders.follow(flow.orders.current.resumed(pause.scope))
         with suppress(UnsupportedApi):
-            await looking.look()
+            await looking.discover()
         assert deleted == ["orders"]
 
 
@@ -237,7 +237,7 @@ async def one_partition(
     orders, copy = dc1.create_topic("orders", 0), dc2.create_topic("orders", 0)
     dc2.create_topic("dc1.offset-map.internal", 0)
     looking._parts.share.take(frozenset({TopicPartition("orders", 0)}))
-    await looking.look()
+    await looking.discover()
     return orders, copy, looking._parts.partitions.own[TopicPartition("orders", 0)]
 
 
@@ -256,7 +256,7 @@ async def test_what_changes_while_a_place_is_found_has_it_found_again(
             copy.topic_id = UUID(int=8)
         elif moved == "source":
             orders.partitions[0].leader = 1
-        await looking.look()
+        await looking.discover()
         assert partition.status.reason == reason
         assert (partition.attempt == attempt) is (moved == "neither")
         assert partition.target.is_new is (moved == "target")
@@ -277,6 +277,6 @@ async def test_who_waits_for_a_leader_goes_on_once_there_is_another(moved: str) 
             orders.partitions[0].leader_epoch += 1
         elif moved != "neither":
             (orders if moved == "source" else copy).partitions[0].leader = 1
-        await looking.look()
+        await looking.discover()
         due = list(positioning_beside(looking)._due())
         assert due == ([] if moved == "neither" else [[partition]])

@@ -135,12 +135,12 @@ async def test_what_others_have_mirrored_goes_by_their_word() -> None:
         assert told == {("leaves", 0): 2}
         for topic in ("leaves", "theirs"):
             flow.partitions.let_go(TopicPartition(topic, 0))
-        await gone.look(source.topics, there, 1_000)
-        await gone.look(source.topics, there, 1_000 + LEAST_GRACE_MS)
+        await gone.delete_due(source.topics, there, 1_000)
+        await gone.delete_due(source.topics, there, 1_000 + LEAST_GRACE_MS)
         assert (await target.metadata(refresh=True)).topics.keys() == there.topics.keys()
         ends = {**told, TopicPartition("theirs", 0): 2}
         flow.share.hear_of_peers(ends, frozenset())
-        await gone.look(source.topics, there, 1_000 + LEAST_GRACE_MS + AGAIN_MS)
+        await gone.delete_due(source.topics, there, 1_000 + LEAST_GRACE_MS + AGAIN_MS)
         left = (await target.metadata(refresh=True)).topics
         assert there.topics.keys() - left.keys() == {"leaves"}
 
@@ -194,9 +194,9 @@ async def test_only_what_nobody_else_has_written_to_is_deleted() -> None:
         there = await target.metadata(refresh=True)
         stays = {name: view for name, view in there.topics.items() if name.startswith("stays")}
         source = replace(there, topics=stays)
-        await gone.look(source.topics, there, 1_000)
+        await gone.delete_due(source.topics, there, 1_000)
         assert (await target.metadata(refresh=True)).topics.keys() == there.topics.keys()
-        await gone.look(source.topics, there, 1_000 + LEAST_GRACE_MS)
+        await gone.delete_due(source.topics, there, 1_000 + LEAST_GRACE_MS)
         left = (await target.metadata(refresh=True)).topics
         assert there.topics.keys() - left.keys() == {"leaves"}
         assert flow.partitions.own[TopicPartition("leaves", 0)].status.reason == DELETED
@@ -210,10 +210,10 @@ async def test_what_somebody_has_paused_is_kept(scope: Scope) -> None:
         there = await target.metadata(refresh=True)
         stays = {name: view for name, view in there.topics.items() if name.startswith("stays")}
         for now in (1_000, 1_000 + LEAST_GRACE_MS):
-            await gone.look(stays, there, now)
+            await gone.delete_due(stays, there, now)
         assert (await target.metadata(refresh=True)).topics.keys() == there.topics.keys()
         flow.orders.follow(Orders())
-        await gone.look(stays, there, 1_000 + LEAST_GRACE_MS + AGAIN_MS)
+        await gone.delete_due(stays, there, 1_000 + LEAST_GRACE_MS + AGAIN_MS)
         left = (await target.metadata(refresh=True)).topics
         assert there.topics.keys() - left.keys() == {"leaves"}
 
@@ -226,8 +226,8 @@ async def test_time_in_which_nobody_could_look_is_no_grace() -> None:
         source = replace(there, topics=stays)
         outage_ms = 10 * (LEAST_GRACE_MS + UNSEEN_MS)
         for now in (1_000, 1_000 + outage_ms):
-            await gone.look(source.topics, there, now)
+            await gone.delete_due(source.topics, there, now)
         assert (await target.metadata(refresh=True)).topics.keys() == there.topics.keys()
-        await gone.look(source.topics, there, 1_000 + outage_ms + LEAST_GRACE_MS)
+        await gone.delete_due(source.topics, there, 1_000 + outage_ms + LEAST_GRACE_MS)
         left = (await target.metadata(refresh=True)).topics
         assert there.topics.keys() - left.keys() == {"leaves"}

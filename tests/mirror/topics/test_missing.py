@@ -67,12 +67,12 @@ def test_what_is_missing_for_a_while_without_a_break_is_gone(
         (source, 2 * GONE_AFTER_MS - 1),
         (source, 2 * GONE_AFTER_MS),
     ):
-        looking.look(seen, (), now)
+        looking.stop_missing(seen, (), now)
         states.append(lost.state is PartitionState.SOURCE_GONE)
     assert states == [False, False, False, False, True]
     assert lost.status.reason == reason
     lost.retry("ordered", 2 * GONE_AFTER_MS + 1)
-    looking.look(source, (), 2 * GONE_AFTER_MS + 1)
+    looking.stop_missing(source, (), 2 * GONE_AFTER_MS + 1)
     assert lost.status.reason == reason
     assert (flow.partitions.own[TopicPartition("t", 0)].state is PartitionState.SOURCE_GONE) == (
         source is NOTHING
@@ -90,16 +90,16 @@ async def test_a_topic_made_again_with_fewer_partitions_waits_for_none_that_is_g
         map_log.state.topic_ids["orders"] = dc1.topics["orders"].topic_id
         places = frozenset({TopicPartition("orders", 0), TopicPartition("orders", 1)})
         looking._parts.share.take(places)
-        await looking.look()
+        await looking.discover()
         assert looking._parts.partitions.own.keys() == places
         held = dc1.topics["orders"].partitions.pop(1)
         dc1.topics["orders"].topic_id = UUID(int=8)
-        await looking.look()
+        await looking.discover()
         assert looking._parts.share.seen == places
         states = [looking._parts.partitions.own[place].state for place in sorted(places)]
         assert states == [PartitionState.TOPIC_RECREATED, PartitionState.SOURCE_GONE]
         dc1.topics["orders"].partitions[1] = held
-        await looking.look()
+        await looking.discover()
         assert (
             looking._parts.partitions.own[TopicPartition("orders", 1)].state
             is not PartitionState.SOURCE_GONE
@@ -112,7 +112,7 @@ async def test_a_partition_that_is_gone_is_nobodys_once_the_copy_has_none_either
             tell_settings(fake, {})
             fake.create_topic("orders", 0, 0)
         map_log.state.topic_ids["orders"] = dc1.topics["orders"].topic_id
-        await looking.look()
+        await looking.discover()
         both = looking._parts.share.seen.copy()
         seen: list[frozenset[TopicPartition]] = []
         del dc1.topics["orders"].partitions[1]
@@ -124,7 +124,7 @@ async def test_a_partition_that_is_gone_is_nobodys_once_the_copy_has_none_either
         ):
             decide()
             dc2.topics["orders"].topic_id = UUID(int=9 + len(seen))
-            await looking.look()
+            await looking.discover()
             seen.append(looking._parts.share.seen.copy())
         assert both == {("orders", 0), ("orders", 1)}
         assert seen == [both, both, {("orders", 0)}]
@@ -136,7 +136,7 @@ def forgotten_at(*looks: tuple[ClusterView, ClusterView, Collection[str], int]) 
     flow.share.see(TopicPartition(*place) for place in (("t", 0), ("gone", 0), ("gone", 1)))
     looking, found = LeftBehind(flow.live_config, flow.share), []
     for source, target, hidden, now in looks:
-        looking.look(source, hidden, target, {}, now)
+        looking.forget_left_behind(source, hidden, target, {}, now)
         assert ("t", 0) in flow.share.seen
         if ("gone", 0) not in flow.share.seen:
             found.append(now)
@@ -170,11 +170,11 @@ async def test_discovery_forgets_a_topic_that_was_deleted_on_both_sides(
             tell_settings(fake, {})
             for name in ("orders", "gone"):
                 map_log.state.topic_ids[name] = fake.create_topic(name, 0).topic_id
-        await looking.look()
+        await looking.discover()
         seen: list[frozenset[TopicPartition]] = [looking._parts.share.seen.copy()]
         for fake in (dc1, dc2):
             del fake.topics["gone"]
-            await looking.look()
+            await looking.discover()
             seen.append(looking._parts.share.seen.copy())
         both = {("orders", 0), ("gone", 0)}
         assert seen == [both, both, {("orders", 0)}]

@@ -77,9 +77,9 @@ async def test_a_change_on_one_site_comes_to_the_other_whichever_direction_looks
             ids["orders"] = fake.topics["orders"].topic_id
         both = (there, back) if first == 0 else (back, there)
         for looking in both:
-            await looking.look()
+            await looking.discover()
         settings[changed]["retention.ms"] = "2"
         for _ in range(2):
             for looking in both:
-                await looking.look()
+                await looking.discover()
     assert settings == {name: {"retention.ms": "2"} for name in ("dc1", "dc2")}

@@ -36,7 +36,7 @@ class Clock:
 
     async def look(self, looking: Discovery) -> None:
         self._now_ms += LOOKS_EVERY_MS
-        await looking.look()
+        await looking.discover()
 
 
 def forget_topic(fake: FakeCluster, node: int, topic: str) -> None:

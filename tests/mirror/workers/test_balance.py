@@ -23,7 +23,7 @@ class Leader:
 
     def look(self, rates: Rates) -> set[TopicPartition]:
         """Return what is moved from a worker to another."""
-        self.balance.look(rates, self.owners, self.members)
+        self.balance.take_rates(rates, self.owners, self.members)
         before = self.owners
         self.owners = assign(
             PLACES,

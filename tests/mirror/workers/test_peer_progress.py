@@ -33,7 +33,7 @@ async def test_a_peers_partition_is_told_of_when_it_has_moved_on_or_is_vouched_f
         )
 
         async def told() -> set[TopicPartition]:
-            await elsewhere.look()
+            await elsewhere.read_progress()
             return flow.progress.take()
 
         assert await told() == {PLACE}, "it is known from now on"
