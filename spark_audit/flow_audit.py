@@ -14,11 +14,13 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
+from spark_audit.compare.correspondence import Correspondence
 from spark_audit.compare.explain import NOT_YET, WRITTEN_AGAIN
 from spark_audit.compare.holes import judge_cut_log, judge_holes
 from spark_audit.compare.in_flight import bounded
 from spark_audit.compare.judgements import FAILURE, Judgement, condensed, judgement_of
 from spark_audit.compare.looks import LONG_RECORDS, Look, TimedRange, look_into, within
+from spark_audit.compare.mapped import Stood, judge_map, judge_positions, stand, standings
 from spark_audit.compare.outcomes import Kind
 from spark_audit.compare.settling import SIDES, Differences
 from spark_audit.compare.summary import findings, partition_summary
@@ -26,7 +28,7 @@ from spark_audit.scan.committed import HoleReason
 from spark_audit.scan.digests import DigestRange
 from spark_audit.scan.scan_plan import Planner, ScanTask
 from spark_audit.scan.scan_rows import RowKind, ScanRow
-from spark_audit.scan.windows import Window, windows_between
+from spark_audit.scan.windows import Window, equal_ranges, windows_between
 from spark_audit.snapshot.bounds import Snapshot
 from spark_audit.snapshot.seals import CannotTell
 from spark_audit.snapshot.side import Side
@@ -79,12 +81,16 @@ class _Scanned:
         """Return how many records were read, by side."""
         return {side: sum(one.range.records for one in self.ranges[side]) for side in SIDES}
 
-    def windows(self) -> list[Window]:
-        """Return the windows in which both logs differ."""
+    def compared(self) -> tuple[list[Window], Correspondence]:
+        """Return the windows in which both logs differ, and where all other records lie."""
         for side in SIDES:
             self.ranges[side].sort(key=lambda one: one.range)
         source, target = ([one.range for one in self.ranges[side]] for side in SIDES)
-        return windows_between(source, target)
+        equal = equal_ranges(source, target)
+        return (
+            windows_between(source, target, equal),
+            Correspondence(self.ranges[Side.SOURCE], self.ranges[Side.TARGET], equal),
+        )
 
 
 def audit_flow(
@@ -102,20 +108,29 @@ def audit_flow(
     scanned = _scanned(reader.scan(planner.ranges()), untold)
     snapshot = _told(snapshot, untold)
     judged: dict[TopicPartition, list[Judgement]] = {}
+    truths: dict[TopicPartition, Correspondence] = {}
     differing: list[Differences] = []
     for bounds in snapshot.partitions:
         place = TopicPartition(bounds.topic, bounds.partition)
         of_partition = scanned.get(place, _Scanned())
+        windows, truth = of_partition.compared()
         judged[place] = list(judge_holes(of_partition.holes, bounds))
+        truths[place] = truth
         ends_flow = snapshot.promotion is not None or bool(bounds.set_aside)
-        looks = list(_looks(of_partition, judged[place], may_wait=not ends_flow))
+        looks = list(_looks(windows, of_partition, judged[place], may_wait=not ends_flow))
         if looks:
             differing.append(_differences(planner, snapshot, place, of_partition, looks))
     if differing:
-        _take(reader.settle(differing), judged, untold)
+        came_back = _take(reader.settle(differing), judged, untold)
         snapshot = _told(snapshot, untold)
+        for one in differing:
+            place = TopicPartition(one.topic, one.partition)
+            windows = [look.window for look in one.looks]
+            if len(windows) == 1 and windows[0].is_last and came_back[place] <= {Kind.IN_FLIGHT}:
+                truths[place].take_end_as_equal()
+    stood = _judge_words(snapshot, truths, judged)
     _settle_written_again(reader, planner, snapshot, judged)
-    found, summary = _rows(snapshot, scanned, judged, in_flight_limit_ms)
+    found, summary = _rows(snapshot, scanned, judged, stood, in_flight_limit_ms)
     return FlowResult(findings=found, summary=summary, untold=snapshot.untold)
 
 
@@ -145,17 +160,18 @@ def _scanned(
             else:
                 assert row.digest is not None, "a range has a digest"
                 found = DigestRange(row.start_offset, row.stop_offset, row.records, row.digest)
-                scanned[place].ranges[side].append(TimedRange(found, row.timestamp_ms))
+                scanned[place].ranges[side].append(TimedRange(found, row.timestamp_ms, row.runs))
     return scanned
 
 
-def _looks(scanned: _Scanned, judged: list[Judgement], *, may_wait: bool) -> Iterator[Look]:
+def _looks(
+    windows: Sequence[Window], scanned: _Scanned, judged: list[Judgement], *, may_wait: bool
+) -> Iterator[Look]:
     """Yield how to look into the windows; what may wait and needs no look is judged at once.
 
     Where the logs differ at their ends only, and the target has no record there, nobody has to look
     at the source's, however many. Nothing waits behind a promotion, nor what was set aside.
     """
-    windows = scanned.windows()
     for window in windows:
         source = within(scanned.ranges[Side.SOURCE], window.source_start, window.source_stop)
         target = within(scanned.ranges[Side.TARGET], window.target_start, window.target_stop)
@@ -200,15 +216,36 @@ def _take(
     table: pa.Table,
     judged: Mapping[TopicPartition, list[Judgement]],
     untold: dict[TopicPartition, str],
-) -> None:
-    """Add what came back of the partitions that were settled."""
+) -> Mapping[TopicPartition, set[Kind]]:
+    """Add what came back of the partitions that were settled; return which kinds that was."""
+    kinds: defaultdict[TopicPartition, set[Kind]] = defaultdict(set)
     for batch in table.to_batches():
         for row in batch.to_pylist():
             place = TopicPartition(row["topic"], row["partition"])
             if row["kind"] == FAILURE:
                 untold.setdefault(place, row["reason"])
             else:
-                judged[place].append(judgement_of(row))
+                judgement = judgement_of(row)
+                judged[place].append(judgement)
+                kinds[place].add(judgement.kind)
+    return kinds
+
+
+def _judge_words(
+    snapshot: Snapshot,
+    truths: Mapping[TopicPartition, Correspondence],
+    judged: Mapping[TopicPartition, list[Judgement]],
+) -> Mapping[TopicPartition, Sequence[Stood]]:
+    """Hold groups' positions and the map against where records lie; return how positions stand."""
+    stood: dict[TopicPartition, list[Stood]] = {}
+    for bounds in snapshot.partitions:
+        place = TopicPartition(bounds.topic, bounds.partition)
+        truth = truths[place]
+        stood[place] = [stand(one, truth, bounds) for one in snapshot.places.get(place, ())]
+        judged[place] += judge_positions(stood[place])
+        if place in snapshot.maps:
+            judged[place] += judge_map(snapshot.maps[place], truth)
+    return stood
 
 
 def _settle_written_again(
@@ -256,6 +293,7 @@ def _rows(
     snapshot: Snapshot,
     scanned: Mapping[TopicPartition, _Scanned],
     judged: Mapping[TopicPartition, list[Judgement]],
+    stood: Mapping[TopicPartition, Sequence[Stood]],
     in_flight_limit_ms: int,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the findings and the summary, a row for every partition of the snapshot."""
@@ -277,7 +315,10 @@ def _rows(
         told += judge_cut_log(bounds, is_behind=_is_behind(told))
         found += findings(bounds, told)
         summary.append(
-            partition_summary(bounds, snapshot.promotion, records, of_partition.holes, told)
+            {
+                **partition_summary(bounds, snapshot.promotion, records, of_partition.holes, told),
+                **standings(stood[place]),
+            }
         )
     for row in (*found, *summary):
         row["flow"] = snapshot.flow

@@ -166,4 +166,5 @@ def report_of(snapshot: Snapshot, audited: FlowResult) -> FlowReport:
         only_on_target=snapshot.only_on_target,
         partitions=tuple(audited.summary),
         untold=tuple((*partition, why) for partition, why in sorted(untold.items())),
+        unaudited=snapshot.unaudited,
     )

@@ -18,8 +18,9 @@ def bounded(
     """Yield the judgements, of those in flight only as many as such as may still be.
 
     Where the target holds nothing and its log begins behind records that the source still has,
-    those were mirrored and its retention took them: they are not compared. What has been in flight
-    for longer than `limit_ms` is overdue, a finding.
+    those were mirrored and its retention took them: they are not compared. What the mirror had
+    brought, as it wrote into the witness, is lost. What has been in flight for longer than
+    `limit_ms` is overdue, a finding.
     """
     for one in judged:
         if one.kind is not Kind.IN_FLIGHT:
@@ -33,9 +34,28 @@ def bounded(
                 reason=f"the target's log begins at offset {bounds.target.start} and holds nothing "
                 "of this partition: its retention took what was mirrored",
             )
-        if gone < one.records:
-            rest = one._replace(records=one.records - gone)
+        promised = min(one.records - gone, _promised(one, bounds, gone))
+        if promised and bounds.promise is not None:
+            yield one._replace(
+                kind=Kind.LOST,
+                records=promised,
+                reason=f"missing at the target's end, although {bounds.promise.words}",
+            )
+        waiting = one.records - gone - promised
+        if waiting:
+            rest = one._replace(records=waiting)
             yield _by_age(rest, bounds, taken_ms=taken_ms, limit_ms=limit_ms)
+
+
+def _promised(one: Judgement, bounds: PartitionBounds, gone: int) -> int:
+    """Return how many records at most, from the first on, lie before the promised end.
+
+    A promise beyond the source's end is of a log that was cut since, or of another one.
+    """
+    promise = bounds.promise
+    if promise is None or one.source_offset is None or promise.source_end > bounds.source.stop:
+        return 0
+    return max(0, promise.source_end - one.source_offset - gone)
 
 
 def _gone(records: int, bounds: PartitionBounds) -> int:

@@ -9,6 +9,7 @@ if what both logs do have beside it is equal.
     near          '--------'  rest is in flight
 """
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -61,10 +62,18 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class TimedRange:
-    """A range, and the time of its first record."""
+    """A range, the time of its first record, and the parts that holes leave of it."""
 
     range: DigestRange
     first_ms: int | None
+    runs: bytes | None = None
+
+    def parts(self) -> Sequence[tuple[int, int]]:
+        """Return first offset and number of records of each part."""
+        if self.runs is None:
+            return [(self.range.start_offset, self.range.records)]
+        numbers = array("q", self.runs)
+        return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
 def within(ranges: Sequence[TimedRange], start: int, stop: int) -> Sequence[TimedRange]:

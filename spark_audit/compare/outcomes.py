@@ -28,6 +28,8 @@ class Kind(Enum):
     CORRUPT = "corrupt"
     HOLE = "hole"
     OVERDUE = "overdue"
+    MISMAPPED = "mapped wrongly"
+    TOO_FAR = "position too far"
 
     NOT_COMPARED = "not compared"
 
@@ -50,6 +52,8 @@ FINDINGS: Final = (
     Kind.CORRUPT,
     Kind.HOLE,
     Kind.OVERDUE,
+    Kind.MISMAPPED,
+    Kind.TOO_FAR,
 )
 
 

@@ -10,6 +10,7 @@ from spark_audit.compare.explain import (
     COMPACTED_ON_SOURCE,
     COMPACTED_ON_TARGET,
     CORRUPT_ON_SOURCE,
+    SET_ASIDE,
     TAKEN_ON_SOURCE,
     TAKEN_ON_TARGET,
 )
@@ -29,13 +30,14 @@ HOLE_COLUMNS: Final = tuple(
 EXPLANATIONS: Final = {
     "missing_by_retention": TAKEN_ON_TARGET,
     "missing_by_compaction": COMPACTED_ON_TARGET,
+    "missing_set_aside": SET_ASIDE,
     "surplus_by_retention": TAKEN_ON_SOURCE,
     "surplus_by_compaction": COMPACTED_ON_SOURCE,
     "surplus_by_corruption": CORRUPT_ON_SOURCE,
 }
 """Records that one side alone has for a reason: the source (missing), the target (surplus)."""
-_BY_PLACE: Final = (Kind.HOLE, Kind.CORRUPT)
-"""Kinds whose findings are counted, not the offsets that each covers."""
+_BY_PLACE: Final = (Kind.HOLE, Kind.CORRUPT, Kind.TOO_FAR)
+"""Kinds whose findings are counted, not the offsets or records that each is about."""
 
 ARROW_FINDINGS: Final = pa.schema(
     [

@@ -24,6 +24,7 @@ class Share(Enum):
     ABORTED = "aborted transactions"
     ELSEWHERE = "compared by the other direction"
     WRITTEN_AGAIN = "written again after a promotion"
+    SET_ASIDE = "set aside as divergent"
     IN_FLIGHT = "in flight"
     OVERDUE = "overdue"
     UNREADABLE = "corrupt or missing"
@@ -43,6 +44,7 @@ _EXPLAINED: Final = frozenset(
         Share.ABORTED,
         Share.ELSEWHERE,
         Share.WRITTEN_AGAIN,
+        Share.SET_ASIDE,
     }
 )
 _OF_HOLES: Final = {
@@ -74,6 +76,7 @@ def _of_source(row: Mapping[str, Any]) -> Counter[Share]:
             Share.RETENTION: row["missing_by_retention"],
             Share.COMPACTION: row["missing_by_compaction"],
             Share.WRITTEN_AGAIN: row["written_again"],
+            Share.SET_ASIDE: row["missing_set_aside"],
             Share.IN_FLIGHT: row["in_flight"],
             Share.OVERDUE: row["overdue"],
             Share.NOT_COMPARED: row["not_compared_source"],

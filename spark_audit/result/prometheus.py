@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from spark_audit.compare.mapped import Standing
 from spark_audit.compare.outcomes import FINDINGS, Kind
 from spark_audit.result.coverage import SIDES, Share
 from spark_audit.result.verdict import Answer, Verdict
@@ -60,6 +61,16 @@ class VerdictCollector(Collector):
                 for share in Share:
                     offsets.add_metric([flow.flow, side, share.value], shares[share])
         yield offsets
+        positions = GaugeMetricFamily(
+            "audit_positions",
+            "Positions of groups on the target, by how they stand to what was read on the source",
+            labels=["flow", "standing"],
+        )
+        for flow in self._verdict.flows:
+            for standing in Standing:
+                number = flow.total(f"positions_{standing.name.lower()}")
+                positions.add_metric([flow.flow, standing.value], number)
+        yield positions
         oldest = GaugeMetricFamily(
             "audit_oldest_in_flight_timestamp_seconds",
             "The time of the oldest record that was not mirrored yet, as its producer set it",

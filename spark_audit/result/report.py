@@ -36,12 +36,15 @@ def _flow_lines(flow: FlowReport) -> Iterator[str]:
     yield from _coverage_lines(flow)
     totals = [f"{flow.total(kind.column):,} {kind.value}" for kind in _SHOWN]
     yield f"  {', '.join(totals)}"
+    yield _positions_line(flow)
     for row in flow.partitions:
         differing = [f"{row[kind.column]:,} {kind.value}" for kind in _SHOWN if row[kind.column]]
         yield (
             f"  {row['topic']}-{row['partition']}: {row['source_records']:,} / "
             f"{row['target_records']:,} records, {', '.join(differing) or 'equal'}"
         )
+    for why in flow.unaudited:
+        yield f"  not audited: {why}"
     for topic, partition, why in flow.untold:
         yield f"  {topic}-{partition}: not compared: {why}"
     for row in flow.partitions:
@@ -61,6 +64,19 @@ def _coverage_lines(flow: FlowReport) -> Iterator[str]:
         if any(offsets) or share in {Share.COMPARED, Share.NOT_COMPARED}:
             mark = "explained: " if share.is_explained else ""
             yield _table_line(f"{mark}{share.value}", offsets)
+
+
+def _positions_line(flow: FlowReport) -> str:
+    exact, behind, too_far, unknown, again = (
+        flow.total(f"positions_{name}")
+        for name in ("exact", "behind", "too_far", "unknown", "read_again")
+    )
+    if not exact + behind + too_far + unknown:
+        return "  no positions of groups on both sides to audit"
+    return (
+        f"  positions of groups: {exact:,} exact, {behind:,} behind (would read {again:,} records "
+        f"again), {too_far:,} too far, {unknown:,} where the logs differ"
+    )
 
 
 def _table_line(name: str, offsets: Sequence[int]) -> str:

@@ -38,6 +38,8 @@ class FlowReport:
     partitions: tuple[Mapping[str, Any], ...]
     untold: tuple[tuple[str, int, str], ...] = ()
     """Topic, partition and reason of what could not be compared."""
+    unaudited: tuple[str, ...] = ()
+    """Why positions or the map were not held against the logs."""
 
     @property
     def left_out(self) -> Sequence[tuple[str, int, str]]:
@@ -110,6 +112,9 @@ def problem_of(flows: Sequence[FlowReport]) -> str | None:
     more = f" ({len(reasons)} partitions)" if len(reasons) > 1 else ""
     if reasons:
         return f"{reasons[0]}{more}"
+    beside = [why for flow in flows for why in flow.unaudited]
+    if beside:
+        return beside[0]
     if any(flow.coverage(side)[Share.COMPARED] for flow in flows for side in SIDES):
         return None
     return "nothing was compared: no partition has a record on both sides"
@@ -133,6 +138,7 @@ def encode(verdict: Verdict) -> str:
                 "promotion": flow.promotion,
                 "only_on_target": list(flow.only_on_target),
                 "untold": [list(row) for row in flow.untold],
+                "unaudited": list(flow.unaudited),
                 "coverage": {
                     side: {share.value: offsets for share, offsets in flow.coverage(side).items()}
                     for side in SIDES
@@ -163,6 +169,7 @@ def decode(text: str) -> Verdict:
                     promotion=flow["promotion"],
                     only_on_target=tuple(flow["only_on_target"]),
                     untold=tuple((row[0], row[1], row[2]) for row in flow.get("untold", ())),
+                    unaudited=tuple(flow["unaudited"]),
                     partitions=tuple(flow["partitions"]),
                 )
                 for flow in document["flows"]

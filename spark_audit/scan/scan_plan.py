@@ -114,7 +114,9 @@ class Planner:
     def alone(self, topic: str, partition: int) -> "Planner":
         """Return the planner of one partition, small enough to travel with it."""
         bounds = self._partitions[topic, partition]
-        snapshot = replace(self._snapshot, partitions=(bounds,), only_on_target=(), untold={})
+        snapshot = replace(
+            self._snapshot, partitions=(bounds,), only_on_target=(), untold={}, places={}, maps={}
+        )
         return Planner(snapshot, self._bootstrap, self._configuration)
 
     @property

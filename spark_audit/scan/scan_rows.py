@@ -8,7 +8,8 @@ One schema for four kinds of row, so that one pass over a log can give them all:
     failure   the log could not be read to its end, and why: the audit cannot tell
 """
 
-from collections.abc import Iterable, Iterator
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
@@ -34,8 +35,8 @@ class RowKind(Enum):
 
 SCAN: Final = (
     "side string, topic string, partition int, kind string, start_offset bigint, "
-    "stop_offset bigint, records bigint, digest binary, timestamp_ms bigint, reason string, "
-    "detail string"
+    "stop_offset bigint, records bigint, digest binary, timestamp_ms bigint, runs binary, "
+    "reason string, detail string"
 )
 """The columns of a scan, for Spark and, below, for Arrow."""
 ARROW_SCAN: Final = pa.schema(
@@ -49,6 +50,7 @@ ARROW_SCAN: Final = pa.schema(
         ("records", pa.int64()),
         ("digest", pa.binary()),
         ("timestamp_ms", pa.int64()),
+        ("runs", pa.binary()),
         ("reason", pa.string()),
         ("detail", pa.string()),
     ]
@@ -73,13 +75,16 @@ class ScanRow(NamedTuple):
     records: int = 0
     digest: bytes | None = None
     timestamp_ms: int | None = None
+    runs: bytes | None = None
+    """Of a range with holes in it: first offset and number of records of each part, in int64s."""
     reason: str | None = None
     detail: str | None = None
 
 
-def range_row(digest_range: DigestRange, first_ms: int | None) -> ScanRow:
-    """Return the row of a range whose first record has this time."""
-    return ScanRow(RowKind.RANGE.value, *digest_range, first_ms)
+def range_row(digest_range: DigestRange, first_ms: int | None, runs: Sequence[int]) -> ScanRow:
+    """Return the row of a range, by its first record's time and the parts that holes leave."""
+    parts = array("q", runs).tobytes() if len(runs) > 2 else None
+    return ScanRow(RowKind.RANGE.value, *digest_range, first_ms, parts)
 
 
 def hole_row(hole: Hole) -> ScanRow:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from spark_audit.scan.committed import CommittedBatch, Hole, HoleReason
-from spark_audit.scan.digests import RangeCutter, java_time, key_digest, record_digest
+from spark_audit.scan.digests import DigestRange, RangeCutter, java_time, key_digest, record_digest
 from spark_audit.scan.entries import Entry, entry_of, key_of
 from spark_audit.scan.scan_rows import RowKind, ScanRow, hole_row, range_row
 
@@ -80,7 +80,10 @@ class RangeSink:
         self._rows: list[ScanRow] = []
         self._holes = HoleRows()
         self._first_ms: int | None = None
-        """The time of the range's first record."""
+        """The time of the first record of the range that is under way; None before it begins."""
+        self._runs: list[int] = []
+        """The parts of that range before the one that is under way."""
+        self._run_start = self._run_stop = 0
 
     def take(self, content: CommittedBatch | Hole) -> bool:
         """See Sink; no more is wanted behind the last range of this split."""
@@ -88,17 +91,33 @@ class RangeSink:
             if self._cutter.has_begun:
                 self._holes.add(content)
             return True
+        if (
+            self._first_ms is not None
+            and content.heads
+            and content.heads[0].offset != self._run_stop
+        ):
+            self._runs += (self._run_start, self._run_stop - self._run_start)
+            self._run_start = content.heads[0].offset
         add = self._cutter.add
         for head in content.heads:
             if self._first_ms is None and self._cutter.has_begun:
                 self._first_ms = java_time(head.timestamp_ms)
+                self._run_start = head.offset
             completed = add(head.offset, record_digest(head))
             if completed is not None:
-                self._rows.append(range_row(completed, self._first_ms))
-                self._first_ms = None
+                self._rows.append(self._row(completed, head.offset + 1))
             if self._cutter.is_done:
                 return False
+        if content.heads:
+            self._run_stop = content.heads[-1].offset + 1
         return True
+
+    def _row(self, completed: DigestRange, stop: int) -> ScanRow:
+        row = range_row(
+            completed, self._first_ms, [*self._runs, self._run_start, stop - self._run_start]
+        )
+        self._first_ms, self._runs = None, []
+        return row
 
     def is_past(self, offset: int) -> bool:
         """See Sink: of a log's part there may be nothing in many splits."""
@@ -107,7 +126,7 @@ class RangeSink:
     def rows(self) -> list[ScanRow]:
         """Return the ranges and holes of the split; `take` is not called any more."""
         last = self._cutter.finish()
-        rest = [range_row(last, self._first_ms)] if last else []
+        rest = [self._row(last, last.stop_offset)] if last else []
         return [*self._rows, *rest, *self._holes.rows()]
 
 

@@ -28,19 +28,29 @@ class Window(NamedTuple):
     """No equal range follows: the end of the source's log lies in it."""
 
 
-def windows_between(source: Sequence[DigestRange], target: Sequence[DigestRange]) -> list[Window]:
+def equal_ranges(source: Sequence[DigestRange], target: Sequence[DigestRange]) -> list[Pair]:
+    """Return the ranges that are in their place on both sides, in order, by their numbers.
+
+    They are chosen such that as many records as can be are in them.
+    """
+    pairs = common_subsequence(
+        [digest_range.digest for digest_range in source],
+        [digest_range.digest for digest_range in target],
+        [digest_range.records for digest_range in source],
+    )
+    return _firm(pairs, Pair(len(source), len(target)))
+
+
+def windows_between(
+    source: Sequence[DigestRange],
+    target: Sequence[DigestRange],
+    equal: Sequence[Pair] | None = None,
+) -> list[Window]:
     """Return the windows in which the logs differ, in order; none when they are equal.
 
-    Equal ranges are kept in order such that as many records as can be are outside the windows.
+    They lie between the ranges that are `equal`, as `equal_ranges` has them.
     """
-    pairs = _firm(
-        common_subsequence(
-            [digest_range.digest for digest_range in source],
-            [digest_range.digest for digest_range in target],
-            [digest_range.records for digest_range in source],
-        ),
-        Pair(len(source), len(target)),
-    )
+    pairs = equal_ranges(source, target) if equal is None else equal
     windows: list[Window] = []
     source_index = target_index = 0
     source_start = target_start = LOG_START

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Final
 
-from offset_translation.map_records import map_topic_name
+from offset_translation import MapState, map_topic_name
 from runtime.map_writers import Writers
 from spark_audit.snapshot.origins import Arrivals
 from spark_audit.snapshot.seals import CannotTell
@@ -18,8 +18,10 @@ _EARLIEST: Final = -2
 _LATEST: Final = -1
 
 
-async def read_arrivals(cluster: Cluster, source: str, writers: Writers, *, name: str) -> Arrivals:
-    """Return the arrivals by the map of all that came from `source`; none while there is no map.
+async def read_map(
+    cluster: Cluster, source: str, writers: Writers, *, name: str
+) -> tuple[Arrivals, MapState]:
+    """Return what the map of all that came from `source` says; nothing while there is no map.
 
     Records of producers that are not among its `writers` say nothing.
 
@@ -27,15 +29,16 @@ async def read_arrivals(cluster: Cluster, source: str, writers: Writers, *, name
     id that is not known makes what it brought look like the site's own.
     """
     topic = map_topic_name(source)
-    arrivals = Arrivals()
+    arrivals, state = Arrivals(), MapState()
     try:
         async for record in _records(cluster, topic, writers):
             arrivals.replay(record.key, record.value)
+            state.replay(record.key, record.value)
     except (NetworkFault, CorruptBatch) as fault:
         raise CannotTell(f"cluster {name}: {topic}: {fault}") from fault
     except _Unreadable as reason:
         raise CannotTell(f"cluster {name}: {topic}: {reason}") from reason
-    return arrivals
+    return arrivals, state
 
 
 class _Unreadable(Exception):

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
+from offset_translation import OffsetMap
 from spark_audit.snapshot.origins import Brought, Part
 from spark_audit.snapshot.seals import Promotion, Seal
 from spark_audit.snapshot.side import Side
@@ -43,6 +44,29 @@ class SeenEnd:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """What the mirror wrote of a partition into the witness before the snapshot."""
+
+    source_end: int
+    """The source offset before which the mirror had brought everything."""
+    at_ms: int
+
+    @property
+    def words(self) -> str:
+        """Return the promise as words for people."""
+        at = datetime.fromtimestamp(self.at_ms / 1_000, UTC).isoformat(timespec="seconds")
+        return f"the mirror had brought all before offset {self.source_end} by {at}"
+
+
+class GroupPlace(NamedTuple):
+    """One group's positions in one partition, on both sides."""
+
+    group: str
+    source: int
+    target: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionBounds:
     """One partition of a topic on both sides."""
 
@@ -54,7 +78,8 @@ class PartitionBounds:
     seen: SeenEnd | None = None
     """Where an earlier audit saw the target's log end, if that is beyond its end now."""
     source_seen: SeenEnd | None = None
-    """Where the last audit saw the source's log end."""
+    """Where the source's log ended when an audit first saw what waits now."""
+    promise: Promise | None = None
     to_source: Brought | None = None
     to_target: Brought | None = None
     """What was brought to each side. None: nothing to the source, and to the target all that lies
@@ -121,6 +146,12 @@ class Snapshot:
     """Topics that the flow's patterns name and only the target has: not audited."""
     untold: Mapping[TopicPartition, str] = field(default_factory=dict)
     """Why the bounds of other partitions are not known."""
+    places: Mapping[TopicPartition, tuple[GroupPlace, ...]] = field(default_factory=dict)
+    """Positions of groups, which were asked for before the logs' ends, the target's first."""
+    maps: Mapping[TopicPartition, OffsetMap] = field(default_factory=dict)
+    """The offset map, advanced to the target's ends."""
+    unaudited: tuple[str, ...] = ()
+    """Why positions or the map could not be asked for."""
 
     def without(self, untold: Mapping[TopicPartition, str]) -> "Snapshot":
         """Return the snapshot without partitions that turned out to be untold.

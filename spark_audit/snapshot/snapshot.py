@@ -13,21 +13,29 @@ drained after 1. would count as lost. So the journals are read before 1., too.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Set
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
 import trio
 
+from offset_translation import MapState, OffsetMap
 from runtime.config import ClusterConfig, Configuration, FlowConfig
 from runtime.long_nodes import read_document
 from runtime.map_registry import WitnessWriters
 from runtime.running_flow import explain, find_differences
 from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
 from runtime.zookeeper import Node, ZooKeeper, ZooKeeperFault, open_zookeeper
-from spark_audit.snapshot.arrival_map import read_arrivals
-from spark_audit.snapshot.bounds import LogBounds, Snapshot, join_bounds
-from spark_audit.snapshot.origins import Arrivals
+from spark_audit.snapshot.arrival_map import read_map
+from spark_audit.snapshot.bounds import (
+    LogBounds,
+    PartitionBounds,
+    Promise,
+    Snapshot,
+    join_bounds,
+)
+from spark_audit.snapshot.origins import Arrivals, Brought
+from spark_audit.snapshot.promises import Places, group_places, promises
 from spark_audit.snapshot.seals import CannotTell, Promotion, promotion_of
 from spark_audit.snapshot.set_aside import read_set_aside
 from wire.errors import ErrorCode, describe
@@ -97,36 +105,40 @@ async def take_snapshot(
     ):
         await _require_same_settings(configuration, flow)
         promotion = await _promotion(configuration, wants)
+        promised = await _promises(configuration, flow)
+        places = Places()
+        if promotion is None and not wants.is_both_ways:
+            places = await group_places(source.cluster, target.cluster, flow)
         while True:
             on_target = await _ask_bounds(target)
             on_source = await _ask_bounds(source)
             before, promotion = promotion, await _promotion(configuration, wants)
             if promotion == before:
                 break
-        partitions = {*on_source.logs, *on_target.logs} if wants.is_both_ways else set()
-        to_source = await _arrivals(configuration, source, flow.target, partitions)
-        to_target = await _arrivals(configuration, target, flow.source, partitions)
-        set_aside = await read_set_aside(
-            target.cluster, flow.source, to_target.set_aside, name=target.name
-        )
+        partitions = {*on_source.logs, *on_target.logs}
+        brought = await _brought(configuration, source, target, wants, partitions)
         await _require_absent(target, on_source.topics - on_target.topics)
         await _require_absent(source, on_target.topics - on_source.topics)
     _require_all_found(wants, on_source.topics)
+    joined = join_bounds(
+        on_source.logs,
+        on_target.logs,
+        promotion,
+        brought.to_source,
+        brought.to_target,
+        brought.set_aside,
+    )
     snapshot = Snapshot(
         flow=flow.name,
         source=flow.source,
         target=flow.target,
         taken_ms=now_ms,
         promotion=None if promotion is None else promotion.epoch,
-        partitions=join_bounds(
-            on_source.logs,
-            on_target.logs,
-            promotion,
-            to_source.brought(partitions),
-            to_target.brought(partitions),
-            set_aside,
-        ),
+        partitions=tuple(_with_promise(bounds, promised) for bounds in joined),
         only_on_target=tuple(sorted(on_target.topics - on_source.topics)),
+        places=places.by_partition,
+        maps={} if wants.is_both_ways else _advanced(brought.state, on_target.logs),
+        unaudited=(*places.unaudited, *brought.unaudited),
     ).without(
         {
             partition: why
@@ -137,6 +149,26 @@ async def take_snapshot(
     if not snapshot.partitions and snapshot.untold:
         raise CannotTell(min(snapshot.untold.values()))
     return snapshot
+
+
+def _with_promise(
+    bounds: PartitionBounds, promised: Mapping[TopicPartition, Promise]
+) -> PartitionBounds:
+    if bounds.is_both_ways:
+        return bounds
+    return replace(bounds, promise=promised.get(TopicPartition(bounds.topic, bounds.partition)))
+
+
+def _advanced(state: MapState, logs: _Logs) -> Mapping[TopicPartition, OffsetMap]:
+    state.advance({partition: log.stop for partition, log in logs.items()})
+    return {partition: found for partition, found in state.maps.items() if partition in logs}
+
+
+async def _promises(
+    configuration: Configuration, flow: FlowConfig
+) -> Mapping[TopicPartition, Promise]:
+    async with _open_witness(configuration) as (zookeeper, paths):
+        return await promises(zookeeper, paths, flow)
 
 
 async def _require_same_settings(configuration: Configuration, flow: FlowConfig) -> None:
@@ -163,18 +195,55 @@ async def _promotion(configuration: Configuration, wants: TopicFilter) -> Promot
     )
 
 
-async def _arrivals(
-    configuration: Configuration, site: _Site, other: str, partitions: Set[TopicPartition]
-) -> Arrivals:
-    """Return what the map says of what came to these partitions; nothing of no partitions.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Brought:
+    """What the maps on both sides say of these partitions."""
 
-    Asked behind the logs' ends: a mirror names itself before its first batch.
+    state: MapState
+    """The map of what the flow brought."""
+    to_source: Mapping[TopicPartition, Brought] = field(default_factory=dict)
+    to_target: Mapping[TopicPartition, Brought] = field(default_factory=dict)
+    set_aside: Mapping[TopicPartition, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    unaudited: tuple[str, ...] = ()
+
+
+async def _brought(
+    configuration: Configuration,
+    source: _Site,
+    target: _Site,
+    wants: TopicFilter,
+    partitions: set[TopicPartition],
+) -> _Brought:
+    """Return what mirrors brought to these partitions.
+
+    Asked behind the logs' ends: a mirror names itself before its first batch, and a piece of the
+    map is there before its first record. Where only one direction has run, a map that cannot be
+    read keeps no log from being compared.
     """
-    if not partitions:
-        return Arrivals()
+    flow = wants.flow
+    if wants.is_both_ways:
+        arrived, _ = await _map(configuration, source, flow.target)
+        brought, state = await _map(configuration, target, flow.source)
+        return _Brought(
+            state=state,
+            to_source=arrived.brought(partitions),
+            to_target=brought.brought(partitions),
+            set_aside=await read_set_aside(
+                target.cluster, flow.source, brought.set_aside, name=target.name
+            ),
+        )
+    try:
+        _, state = await _map(configuration, target, flow.source)
+    except CannotTell as reason:
+        return _Brought(state=MapState(), unaudited=(f"the offset map: {reason}",))
+    wrong = tuple(f"the offset map contradicts itself: {one}" for one in state.contradictions[:1])
+    return _Brought(state=state, unaudited=wrong)
+
+
+async def _map(configuration: Configuration, site: _Site, other: str) -> tuple[Arrivals, MapState]:
     async with _open_witness(configuration) as (zookeeper, paths):
         writers = WitnessWriters(zookeeper, paths, other, site.name)
-        return await read_arrivals(site.cluster, other, writers, name=site.name)
+        return await read_map(site.cluster, other, writers, name=site.name)
 
 
 async def _require_absent(site: _Site, topics: Set[str]) -> None:

@@ -224,6 +224,12 @@ CASES: Final[tuple[Case, ...]] = (
         {"AuditNotCovered"},
     ),
     (
+        "a group would skip records",
+        {'audit_positions{flow="dc1->dc2",standing="too far"}': "1"},
+        "1m",
+        {"AuditPositionsTooFar"},
+    ),
+    (
         "records wait for too long",
         {'audit_findings{flow="dc1->dc2",kind="overdue"}': "5"},
         "1m",

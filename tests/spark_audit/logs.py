@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from offset_translation import OffsetMap
 from spark_audit.compare.judgements import ARROW_JUDGED, failure_of, table_of
 from spark_audit.compare.settling import Differences, settle
 from spark_audit.scan.committed import CommittedLog, HoleReason
@@ -18,11 +19,19 @@ from spark_audit.scan.scan import begin, committed
 from spark_audit.scan.scan_plan import ScanTask
 from spark_audit.scan.scan_rows import ARROW_SCAN, ScanRow, arrow_batches, failure_row
 from spark_audit.scan.sinks import Sink
-from spark_audit.snapshot.bounds import LogBounds, PartitionBounds, SeenEnd, Snapshot
+from spark_audit.snapshot.bounds import (
+    GroupPlace,
+    LogBounds,
+    PartitionBounds,
+    Promise,
+    SeenEnd,
+    Snapshot,
+)
 from spark_audit.snapshot.origins import Brought
 from spark_audit.snapshot.seals import Seal
 from spark_audit.snapshot.side import Side
 from wire.record_batch import Record, build_batch
+from wire.topic_partition import TopicPartition
 
 Batch: TypeAlias = tuple[int, bytes]
 """The offset behind it, and the bytes."""
@@ -101,7 +110,11 @@ class Pair:
     to_source: Brought | None = None
     to_target: Brought | None = None
     source_seen: SeenEnd | None = None
+    promise: Promise | None = None
     set_aside: tuple[tuple[int, int], ...] = ()
+    places: tuple[GroupPlace, ...] = ()
+    pieces: list[tuple[int, int]] | None = None
+    """The map: where pieces begin on both sides; None if there is none."""
 
     def mirror(self, *contents: str) -> None:
         """Append the same records to both sides."""
@@ -129,6 +142,7 @@ def snapshot_of(pairs: Pairs, promotion: int | None = None) -> Snapshot:
                 seal=pair.seal,
                 seen=pair.seen,
                 source_seen=pair.source_seen,
+                promise=pair.promise,
                 set_aside=pair.set_aside,
                 to_source=pair.to_source,
                 to_target=pair.to_target,
@@ -136,6 +150,12 @@ def snapshot_of(pairs: Pairs, promotion: int | None = None) -> Snapshot:
             for (topic, partition), pair in sorted(pairs.items())
         ),
         only_on_target=(),
+        places={TopicPartition(*place): pair.places for place, pair in pairs.items()},
+        maps={
+            TopicPartition(*place): OffsetMap.from_starts(pair.pieces, pair.target.stop)
+            for place, pair in pairs.items()
+            if pair.pieces is not None
+        },
     )
 
 

@@ -13,6 +13,7 @@ from runtime.config import load
 from runtime.metrics import serve_metrics
 from runtime.tasks import background_tasks
 from spark_audit.commands import run
+from spark_audit.compare.mapped import Standing
 from spark_audit.compare.outcomes import FINDINGS, Kind
 from spark_audit.compare.summary import EXPLANATIONS, HOLE_COLUMNS
 from spark_audit.result.exporter import StoredVerdict
@@ -46,6 +47,8 @@ def _row(partition: int, **numbers: Any) -> dict[str, Any]:
         "source_records": 10,
         "target_records": 9,
         "oldest_in_flight_ms": None,
+        **{f"positions_{name.name.lower()}": 0 for name in Standing},
+        "positions_read_again": 0,
         "not_compared_source": 0,
         "not_compared_target": 0,
         "not_compared_reason": None,

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from offset_translation import MapState
 from runtime.config import Configuration, load
+from spark_audit.snapshot.bounds import Promise
+from spark_audit.snapshot.origins import Arrivals
 from spark_audit.snapshot.seals import CannotTell
 from spark_audit.snapshot.snapshot import TopicFilter, take_snapshot
 from tests.dc_yaml import dc_yaml, flow
@@ -23,6 +26,7 @@ from wire.messages.describe_configs import (
     DescribeConfigsResult,
 )
 from wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
+from wire.topic_partition import TopicPartition
 
 LIST_OFFSETS = 2
 METADATA = 3
@@ -39,8 +43,16 @@ def _no_promotion(monkeypatch: pytest.MonkeyPatch) -> None:
     async def same_settings(*_: object) -> None:
         return None
 
+    async def no_promises(*_: object) -> dict[TopicPartition, Promise]:
+        return {}
+
+    async def no_map(*_: object) -> tuple[Arrivals, MapState]:
+        return Arrivals(), MapState()
+
+    monkeypatch.setattr("spark_audit.snapshot.snapshot._map", no_map)
     monkeypatch.setattr("spark_audit.snapshot.snapshot._journals", journals)
     monkeypatch.setattr("spark_audit.snapshot.snapshot._require_same_settings", same_settings)
+    monkeypatch.setattr("spark_audit.snapshot.snapshot._promises", no_promises)
 
 
 @asynccontextmanager
