@@ -51,9 +51,6 @@ ACCEPTED_WITHOUT_EFFECT: Final = frozenset(
         "queued.max.requests",
         "socket.receive.buffer.bytes",
         "socket.send.buffer.bytes",
-        "transaction.state.log.min.isr",
-        "transaction.state.log.num.partitions",
-        "transaction.state.log.replication.factor",
     }
 )
 """Settings of Kafka's own sample file that have no counterpart in a single-threaded broker, or
@@ -163,6 +160,12 @@ class BrokerConfig:
     producer_id_expiration_ms: int = _at_least(1, 86_400_000)
     transactional_id_expiration_ms: int = _at_least(1, 604_800_000)
     transaction_max_timeout_ms: int = _at_least(1, 900_000)
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = _at_least(1, 10_000)
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = _at_least(1, 3_600_000)
+    transaction_state_log_num_partitions: int = _at_least(1, 50)
+    transaction_state_log_replication_factor: int = _at_least(1, 3)
+    transaction_state_log_min_isr: int = _at_least(1, 2)
+    transaction_state_log_segment_bytes: int = _at_least(1, 104_857_600)
 
     offsets_topic_num_partitions: int = _at_least(1, 50)
     offsets_topic_replication_factor: int = _at_least(1, 3)

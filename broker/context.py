@@ -21,6 +21,8 @@ from broker.replication.partition import Partition
 from broker.replication.partitions import Partitions
 from broker.security.brokers import ClusterBrokers
 from broker.security.credentials import ScramUsers
+from broker.transactions.coordinator import TransactionCoordinator
+from broker.transactions.verification import Verifier
 from broker.zookeeper.store import ClusterStore
 from wire.errors import ErrorCode
 
@@ -54,6 +56,14 @@ class Node(Protocol):
         method with `task_status`) for its whole life, and registers it as the LeadershipListener of
         `__consumer_offsets`.
         """
+
+    @property
+    def transactions(self) -> TransactionCoordinator:
+        """The coordinator of transactional ids; the node runs it as it runs `groups`."""
+
+    @property
+    def verifier(self) -> Verifier:
+        """Who asks a transaction's coordinator before the first batch is appended."""
 
     @property
     def store(self) -> ClusterStore:

@@ -3,6 +3,7 @@
 from typing import Final, Protocol
 
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
+TRANSACTION_STATE: Final = "__transaction_state"
 
 
 class NotLeader(RuntimeError):

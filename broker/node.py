@@ -22,7 +22,7 @@ from broker.dynamic_config import FOLLOWER_RATE, LEADER_RATE, DynamicConfig
 from broker.groups.coordinator import GroupCoordinator
 from broker.inter_broker import Peers, inter_broker_connections
 from broker.leaving import Departure
-from broker.led_partition import CONSUMER_OFFSETS
+from broker.led_partition import CONSUMER_OFFSETS, TRANSACTION_STATE
 from broker.listeners import EVERYWHERE, Listener
 from broker.log.cleaner import CleanerSettings, LogCleaner
 from broker.log.log_manager import CareIntervals, LogManager
@@ -39,6 +39,9 @@ from broker.security.first_users import add_first_users
 from broker.server import Bound, Server, allow_many_files, bind
 from broker.starting import retried
 from broker.topic_creation import TopicCreation
+from broker.transactions.coordinator import TransactionCoordinator
+from broker.transactions.marking import MarkerSender
+from broker.transactions.verification import Verifier
 from broker.zookeeper.store import ClusterStore
 from runtime import clock as wall
 from runtime.metrics import serve_metrics
@@ -113,6 +116,9 @@ class BrokerNode:
         )
         self.groups = GroupCoordinator(self)
         self.partitions.listen(CONSUMER_OFFSETS, self.groups)
+        self.transactions = TransactionCoordinator(self, MarkerSender(self, peers.pool))
+        self.partitions.listen(TRANSACTION_STATE, self.transactions)
+        self.verifier = Verifier(self, peers.pool)
         self.cleaner = _cleaner(self) if config.log_cleaner_enable else None
         self._config_watch = config_watch
         self._registration = registration
@@ -337,6 +343,7 @@ async def _start_serving(
     node.reconfigure()
     metrics_port = await _start_metrics(node, nursery)
     await nursery.start(node.groups.run)
+    await nursery.start(node.transactions.run)
     node.replication.start(nursery, node.partitions, node.clock)
     nursery.start_soon(Server(node, APIS, node.config).serve, sockets)
     nursery.start_soon(watch.run)

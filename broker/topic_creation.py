@@ -7,7 +7,7 @@ from broker.config import BrokerConfig
 from broker.controller.cluster import ApiError
 from broker.controller.controller import Controller
 from broker.controller.topics import TopicSpec
-from broker.led_partition import CONSUMER_OFFSETS
+from broker.led_partition import CONSUMER_OFFSETS, TRANSACTION_STATE
 from broker.metadata_cache import MetadataCache
 from wire.errors import ErrorCode
 from wire.messages.create_topics import (
@@ -27,6 +27,40 @@ EXISTS: Final = frozenset(
 """REQUEST_TIMED_OUT says that the topic was created and its leaders are on their way."""
 
 
+_FACTORS: Final = {
+    CONSUMER_OFFSETS: "offsets.topic.replication.factor",
+    TRANSACTION_STATE: "transaction.state.log.replication.factor",
+}
+
+
+def internal_topic(name: str, config: BrokerConfig) -> TopicSpec:
+    """Return how an internal topic is to be made."""
+    if name == TRANSACTION_STATE:
+        return TopicSpec(
+            name=name,
+            partitions=config.transaction_state_log_num_partitions,
+            replication_factor=config.transaction_state_log_replication_factor,
+            configs={
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "min.insync.replicas": str(config.transaction_state_log_min_isr),
+                "segment.bytes": str(config.transaction_state_log_segment_bytes),
+                "unclean.leader.election.enable": "false",
+            },
+        )
+    assert name == CONSUMER_OFFSETS, f"{name} is not served"
+    return TopicSpec(
+        name=name,
+        partitions=config.offsets_topic_num_partitions,
+        replication_factor=config.offsets_topic_replication_factor,
+        configs={
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(config.offsets_topic_segment_bytes),
+        },
+    )
+
+
 class TopicCreation:
     """Asks the controller, wherever it is."""
 
@@ -41,7 +75,7 @@ class TopicCreation:
         self._controller = controller
         self._metadata = metadata
         self._pool = pool
-        self._has_complained = False
+        self._complained_of: set[str] = set()
 
     async def create(self, spec: TopicSpec) -> ErrorCode:
         """Create the topic; NONE also when it exists. LEADER_NOT_AVAILABLE: ask again."""
@@ -56,32 +90,24 @@ class TopicCreation:
 
     async def ensure_internal(self, name: str) -> ErrorCode:
         """Create an internal topic by the settings that Kafka has for it."""
-        assert name == CONSUMER_OFFSETS, f"{name} is not served"
         if self._metadata.topic(name) is not None:
             return ErrorCode.NONE
-        factor = self._config.offsets_topic_replication_factor
-        error = await self.create(
-            TopicSpec(
-                name=name,
-                partitions=self._config.offsets_topic_num_partitions,
-                replication_factor=factor,
-                configs={
-                    "cleanup.policy": "compact",
-                    "compression.type": "producer",
-                    "segment.bytes": str(self._config.offsets_topic_segment_bytes),
-                },
-            )
-        )
+        spec = internal_topic(name, self._config)
+        error = await self.create(spec)
         is_short = error is ErrorCode.INVALID_REPLICATION_FACTOR
-        if is_short and not self._has_complained:
+        if is_short and name not in self._complained_of:
             _LOG.warning(
-                "%s waits for %s brokers (offsets.topic.replication.factor), %s are alive: groups "
-                "cannot be served before; harmless while the cluster starts",
+                "%s waits for %s brokers (%s), %s are alive: %s cannot be served before; harmless "
+                "while the cluster starts",
                 name,
-                factor,
+                spec.replication_factor,
+                _FACTORS[name],
                 len(self._metadata.brokers),
+                "groups" if name == CONSUMER_OFFSETS else "transactions",
             )
-        self._has_complained = is_short
+            self._complained_of.add(name)
+        elif not is_short:
+            self._complained_of.discard(name)
         return error
 
     async def _ask_controller(self, spec: TopicSpec) -> ErrorCode:

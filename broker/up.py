@@ -38,6 +38,7 @@ POLL_S: Final = 0.05
 ANSWER_S: Final = 2.0
 
 KAFKAS_FACTOR: Final = 3
+KAFKAS_MIN_ISR: Final = 2
 DEFAULTS: Final[Mapping[str, str]] = {
     "zookeeper.session.timeout.ms": "6000",
     "group.initial.rebalance.delay.ms": "0",
@@ -153,6 +154,7 @@ def _internal_topics(brokers: int) -> Mapping[str, str]:
     return {
         "offsets.topic.replication.factor": factor,
         "transaction.state.log.replication.factor": factor,
+        "transaction.state.log.min.isr": str(min(KAFKAS_MIN_ISR, brokers)),
     }
 
 

@@ -57,6 +57,8 @@ class TransactionMetadata:
     started_ms: int = NO_TIMESTAMP
     previous_producer_id: int = -1
     """The one before the last change of ids, -1 for none; version 0 cannot hold it."""
+    previous_epoch: int = -1
+    """The one of the producer that asked for this one, -1 for none; no version holds it."""
 
 
 @message

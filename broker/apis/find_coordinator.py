@@ -1,15 +1,17 @@
-"""FindCoordinator: which broker coordinates a group.
+"""FindCoordinator: which broker coordinates a group, or a transactional id.
 
-Its first question about any group creates `__consumer_offsets`.
+The first question of either kind creates `__consumer_offsets` or `__transaction_state`.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 import trio
 
 from broker.context import Call
 from broker.fairness import Turns
-from broker.led_partition import CONSUMER_OFFSETS
+from broker.led_partition import CONSUMER_OFFSETS, TRANSACTION_STATE
 from broker.metadata_cache import BrokerEndpoint, MetadataCache
 from wire.consumer_offsets import partition_for
 from wire.errors import ErrorCode
@@ -26,7 +28,10 @@ NO_NODE: Final = -1
 CREATION_WAIT_S: Final = 1.0
 """Nobody could use "ask again" meanwhile, and clients wait for a while before they do."""
 
-_NO_TRANSACTIONS: Final = "this broker does not coordinate transactions"
+TOPICS: Final[Mapping[int, str]] = MappingProxyType(
+    {GROUP: CONSUMER_OFFSETS, TRANSACTION: TRANSACTION_STATE}
+)
+_NO_ID: Final = "an empty transactional id"
 _NO_SUCH_KIND: Final = "unknown kind of coordinator"
 
 
@@ -50,25 +55,25 @@ async def handle(request: FindCoordinatorRequest, call: Call) -> FindCoordinator
 
 
 async def _find(key_type: int, key: str, call: Call) -> Coordinator:
-    if key_type == TRANSACTION:
-        # Not "not available": that would be asked again for ever.
-        return _none(key, ErrorCode.UNSUPPORTED_VERSION, _NO_TRANSACTIONS)
-    if key_type != GROUP:
+    topic = TOPICS.get(key_type)
+    if topic is None:
         return _none(key, ErrorCode.INVALID_REQUEST, _NO_SUCH_KIND)
+    if key_type == TRANSACTION and not key:
+        return _none(key, ErrorCode.INVALID_REQUEST, _NO_ID)
     await call.node.wait_metadata()  # else a broker that has just started would create it again
     metadata = call.node.metadata
-    if not metadata.partition_count(CONSUMER_OFFSETS):
-        error = await call.node.ensure_internal_topic(CONSUMER_OFFSETS)
+    if not metadata.partition_count(topic):
+        error = await call.node.ensure_internal_topic(topic)
         if error is not ErrorCode.NONE:
-            message = f"{CONSUMER_OFFSETS} cannot be created: {error.name}"
+            message = f"{topic} cannot be created: {error.name}"
             return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
         with trio.move_on_after(CREATION_WAIT_S):
-            while _leader(key, metadata) is None:
+            while _leader(topic, key, metadata) is None:
                 await metadata.wait_changed()
-    leader = _leader(key, metadata)
+    leader = _leader(topic, key, metadata)
     at = None if leader is None else leader.at(call.listener)
     if leader is None or at is None:
-        message = f"no broker leads the partition of {CONSUMER_OFFSETS} that holds {key}"
+        message = f"no broker leads the partition of {topic} that holds {key}"
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
     return Coordinator(
         key=key,
@@ -79,11 +84,11 @@ async def _find(key_type: int, key: str, call: Call) -> Coordinator:
     )
 
 
-def _leader(key: str, metadata: MetadataCache) -> BrokerEndpoint | None:
-    partition_count = metadata.partition_count(CONSUMER_OFFSETS)
+def _leader(topic: str, key: str, metadata: MetadataCache) -> BrokerEndpoint | None:
+    partition_count = metadata.partition_count(topic)
     if not partition_count:
         return None
-    return metadata.leader_of(CONSUMER_OFFSETS, partition_for(key, partition_count))
+    return metadata.leader_of(topic, partition_for(key, partition_count))
 
 
 def _none(key: str, error: ErrorCode, message: str) -> Coordinator:

@@ -1,13 +1,15 @@
 """OffsetFetch: how far groups have read.
 
-Every answer waits until what it tells is safe, so nothing unstable is ever told: `require_stable`
-asks for what is always so. (Offsets of open transactions are not stored yet.)
+Every answer waits until what it tells is safe. `require_stable` asks for more: that no open
+transaction is about to change it (KIP-447).
 """
 
 from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
 from broker.context import Call
 from broker.fairness import Turns
+from broker.groups.shard import Shard
 from wire.consumer_offsets import OffsetValue
 from wire.errors import ErrorCode
 from wire.messages.offset_fetch import (
@@ -27,6 +29,8 @@ from wire.topic_partition import TopicPartition
 SEVERAL_GROUPS_SINCE = 8
 TOP_LEVEL_ERROR_SINCE = 2
 NOTHING_COMMITTED = OffsetValue(offset=-1, commit_timestamp_ms=-1)
+Found: TypeAlias = tuple[int, OffsetValue, ErrorCode]
+"""A partition, its position, and why that is not told."""
 
 
 async def handle(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse:
@@ -35,10 +39,10 @@ async def handle(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse
     if call.api_version >= SEVERAL_GROUPS_SINCE:
         groups: list[OffsetFetchResponseGroup] = []
         for group in request.groups:
-            groups.append(await _answer_group(group, call, turns))
+            groups.append(await _answer_group(group, request, call, turns))
             await turns.pass_on()
         return OffsetFetchResponse(groups=tuple(groups))
-    committed = await _committed(request.group_id, call)
+    committed = await _committed(request.group_id, request, call)
     if isinstance(committed, ErrorCode):
         return _refused(request, committed, call.api_version)
     topics: list[OffsetFetchResponseTopic] = []
@@ -49,15 +53,27 @@ async def handle(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse
     return OffsetFetchResponse(topics=tuple(topics))
 
 
-async def _committed(group_id: str, call: Call) -> Mapping[TopicPartition, OffsetValue] | ErrorCode:
+async def _committed(
+    group_id: str, request: OffsetFetchRequest, call: Call
+) -> Mapping[TopicPartition, OffsetValue | ErrorCode] | ErrorCode:
+    """Return the offsets; UNSTABLE_OFFSET_COMMIT where one may change and must not be told."""
     return await call.node.groups.ask(
-        group_id, lambda shard, _operation: dict(shard.committed(group_id))
+        group_id, lambda shard, _operation: _stable(shard, group_id, request)
     )
+
+
+def _stable(
+    shard: Shard, group_id: str, request: OffsetFetchRequest
+) -> dict[TopicPartition, OffsetValue | ErrorCode]:
+    told: dict[TopicPartition, OffsetValue | ErrorCode] = dict(shard.committed(group_id))
+    if request.require_stable:
+        told |= dict.fromkeys(shard.unstable(group_id), ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    return told
 
 
 def _wanted(
     topics: Iterable[OffsetFetchRequestTopic | OffsetFetchRequestTopics] | None,
-    committed: Mapping[TopicPartition, OffsetValue],
+    committed: Mapping[TopicPartition, OffsetValue | ErrorCode],
 ) -> list[tuple[str, list[int]]]:
     """Return the partitions asked for, by topic; null asks for all that are committed."""
     if topics is not None:
@@ -69,39 +85,47 @@ def _wanted(
 
 
 def _values(
-    topic: str, indexes: Iterable[int], committed: Mapping[TopicPartition, OffsetValue]
-) -> list[tuple[int, OffsetValue]]:
-    return [
-        (index, committed.get(TopicPartition(topic, index), NOTHING_COMMITTED)) for index in indexes
-    ]
+    topic: str,
+    indexes: Iterable[int],
+    committed: Mapping[TopicPartition, OffsetValue | ErrorCode],
+) -> list[Found]:
+    found: list[Found] = []
+    for index in indexes:
+        told = committed.get(TopicPartition(topic, index), NOTHING_COMMITTED)
+        error, value = ErrorCode.NONE, told
+        if isinstance(told, ErrorCode):
+            error, value = told, NOTHING_COMMITTED
+        assert isinstance(value, OffsetValue)
+        found.append((index, value, error))
+    return found
 
 
-def _partition(found: tuple[int, OffsetValue]) -> OffsetFetchResponsePartition:
-    index, value = found
+def _partition(found: Found) -> OffsetFetchResponsePartition:
+    index, value, error = found
     return OffsetFetchResponsePartition(
         partition_index=index,
         committed_offset=value.offset,
         committed_leader_epoch=value.leader_epoch,
         metadata=value.metadata,
-        error_code=ErrorCode.NONE,
+        error_code=error,
     )
 
 
-def _partition_of_group(found: tuple[int, OffsetValue]) -> OffsetFetchResponsePartitions:
-    index, value = found
+def _partition_of_group(found: Found) -> OffsetFetchResponsePartitions:
+    index, value, error = found
     return OffsetFetchResponsePartitions(
         partition_index=index,
         committed_offset=value.offset,
         committed_leader_epoch=value.leader_epoch,
         metadata=value.metadata,
-        error_code=ErrorCode.NONE,
+        error_code=error,
     )
 
 
 async def _answer_group(
-    group: OffsetFetchRequestGroup, call: Call, turns: Turns
+    group: OffsetFetchRequestGroup, request: OffsetFetchRequest, call: Call, turns: Turns
 ) -> OffsetFetchResponseGroup:
-    committed = await _committed(group.group_id, call)
+    committed = await _committed(group.group_id, request, call)
     if isinstance(committed, ErrorCode):
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=committed)
     topics = []

@@ -21,6 +21,8 @@ from broker.log.record_scan import unpacked_at_once
 from broker.log.results import Appended, AppendResult, BatchRefused, Duplicate, StorageError
 from broker.log.validation import KeyCheck, check_keys, check_unpacked_keys
 from broker.replication.partition import ALL_IN_SYNC, Partition
+from broker.transactions.decisions import Producer
+from broker.transactions.verification import ASK_AGAIN
 from wire.errors import ErrorCode
 from wire.messages.produce import (
     PartitionProduceData,
@@ -33,6 +35,7 @@ from wire.messages.produce import (
 from wire.record_batch import HEADER_BYTES, CorruptBatch, claims_transaction, parse_header
 
 NO_ANSWER: Final = 0
+ABORTABLE_SINCE: Final = 11
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """Whom Apache Kafka lets write to internal topics (ReplicaManager.appendToLocalLog); all others
 could feed the coordinators what they do not expect."""
@@ -94,18 +97,21 @@ async def handle(request: ProduceRequest, call: Call) -> ProduceResponse | Later
     With acks=0 nothing is answered; a failure ends the connection, so that the producer looks for
     the leader again (as Apache Kafka does).
     """
-    append_one = _refuse_transaction if _is_transaction_of_nobody(request) else _append
+    refuses_all = _is_transaction_of_nobody(request)
     turns = Turns()
     promised: list[tuple[str, Sequence[Promise]]] = []
     for topic in request.topic_data:
         promises: list[Promise] = []
         for data in topic.partition_data:
             led = call.node.led(topic.name, data.index)
-            checked: KeyCheck = check_keys
-            if isinstance(led, Partition) and led.log.config.compacts:
-                checked = await _check_beside(data, call)
+            checked = Checked()
+            if refuses_all:
+                promises.append(_refuse_transaction(data))
+                continue
+            if isinstance(led, Partition):
+                checked = await _check_before(led, data, request, call)
                 led = call.node.led(topic.name, data.index)
-            promises.append(append_one(led, checked, topic.name, data, request, call))
+            promises.append(_append(led, checked, topic.name, data, request, call))
             await turns.pass_on()
         promised.append((topic.name, promises))
     if request.acks == ALL_IN_SYNC:
@@ -116,6 +122,36 @@ async def handle(request: ProduceRequest, call: Call) -> ProduceResponse | Later
         _close_on_failure(appended)
         return None
     return _response(appended)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What has been found out of a batch before its turn.
+
+    transaction   NONE where its transaction is known to be open, or is none
+    """
+
+    keys: KeyCheck = check_keys
+    transaction: ErrorCode = ErrorCode.NONE
+
+
+async def _check_before(
+    led: Partition, data: PartitionProduceData, request: ProduceRequest, call: Call
+) -> Checked:
+    """Find out what takes long, or others have to be asked; the append must follow at once."""
+    keys = await _check_beside(data, call) if led.log.config.compacts else check_keys
+    if request.transactional_id is None or not data.records:
+        return Checked(keys=keys)
+    assert isinstance(data.records, memoryview), "decoded records are views of the receive buffer"
+    try:
+        header = parse_header(data.records)
+    except CorruptBatch:
+        return Checked(keys=keys)
+    if not header.is_transactional:
+        return Checked(keys=keys)
+    producer = Producer(producer_id=header.producer_id, epoch=header.producer_epoch)
+    error = await call.node.verifier.verify(led, request.transactional_id, producer)
+    return Checked(keys=keys, transaction=error)
 
 
 async def _check_beside(data: PartitionProduceData, call: Call) -> KeyCheck:
@@ -188,14 +224,7 @@ def _is_transaction_of_nobody(request: ProduceRequest) -> bool:
     )
 
 
-def _refuse_transaction(
-    _led: Led,
-    _checked: KeyCheck,
-    _topic: str,
-    data: PartitionProduceData,
-    _request: ProduceRequest,
-    _call: Call,
-) -> Promise:
+def _refuse_transaction(data: PartitionProduceData) -> Promise:
     """Refuse as Apache Kafka does, the whole request, before anything else is looked at.
 
     Appended, the batch would hold the last stable offset, and every read-committed reader, for
@@ -205,9 +234,21 @@ def _refuse_transaction(
     return Promise(_failed(data.index, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, reason))
 
 
+def _not_in_transaction(error: ErrorCode, index: int, call: Call) -> PartitionProduceResponse:
+    """Say why a batch is not part of an open transaction (KIP-890); some of it passes by itself."""
+    if error in ASK_AGAIN:
+        reason = f"the transaction's coordinator cannot be asked now: {error.name}"
+        return _failed(index, ErrorCode.NOT_ENOUGH_REPLICAS, reason)
+    if error is ErrorCode.PRODUCER_FENCED:
+        error = ErrorCode.INVALID_PRODUCER_EPOCH
+    elif error is ErrorCode.INVALID_TXN_STATE and call.api_version >= ABORTABLE_SINCE:
+        error = ErrorCode.TRANSACTION_ABORTABLE
+    return _failed(index, error, "the partition is not part of an open transaction")
+
+
 def _append(
     led: Led,
-    check_keys: KeyCheck,
+    checked: Checked,
     topic: str,
     data: PartitionProduceData,
     request: ProduceRequest,
@@ -218,13 +259,11 @@ def _append(
     The log's end is at or behind the batch's: later batches come after it. So waiting for the end
     as it is now waits for the batch too, also for a repeated one, and for nothing that comes later.
     """
-    refused = _refuse_outright(topic, data.index, request, call)
+    refused = _refuse_outright(topic, data, checked, request, call)
     if refused is not None:
         return Promise(refused)
     if not isinstance(led, Partition):
         return Promise(_not_led(topic, data.index, led, call))
-    if not data.records:
-        return Promise(_failed(data.index, ErrorCode.INVALID_RECORD, "no records"))
     assert isinstance(data.records, memoryview), "decoded records are views of the receive buffer"
     is_fenced = call.node.dynamic.fence.refuses(call.client_id, topic)
     try:
@@ -232,7 +271,8 @@ def _append(
             data.records,
             acks=request.acks,
             is_fenced=is_fenced,
-            check_keys=check_keys,
+            check_keys=checked.keys,
+            is_verified=request.transactional_id is not None,
         )
     except StorageError as error:
         return Promise(_failed(data.index, ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
@@ -244,16 +284,18 @@ def _append(
 
 
 def _refuse_outright(
-    topic: str, index: int, request: ProduceRequest, call: Call
+    topic: str, data: PartitionProduceData, checked: Checked, request: ProduceRequest, call: Call
 ) -> PartitionProduceResponse | None:
-    """Refuse what no partition would take."""
+    """Refuse what no partition would take, and what its transaction's coordinator does not know."""
     if request.acks not in VALID_ACKS:
-        return _failed(index, ErrorCode.INVALID_REQUIRED_ACKS)
-    if request.transactional_id is not None:
-        return _failed(index, ErrorCode.INVALID_TXN_STATE, "transactions are not served")
+        return _failed(data.index, ErrorCode.INVALID_REQUIRED_ACKS)
     if topic in INTERNAL_TOPICS and call.client_id != ADMIN_CLIENT_ID:
         reason = f"Cannot append to internal topic {topic}"
-        return _failed(index, ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+        return _failed(data.index, ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+    if checked.transaction is not ErrorCode.NONE:
+        return _not_in_transaction(checked.transaction, data.index, call)
+    if not data.records:
+        return _failed(data.index, ErrorCode.INVALID_RECORD, "no records")
     return None
 
 

@@ -5,6 +5,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from broker.apis import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     alter_configs,
     alter_partition,
     alter_partition_reassignments,
@@ -20,8 +22,11 @@ from broker.apis import (
     describe_configs,
     describe_groups,
     describe_log_dirs,
+    describe_producers,
+    describe_transactions,
     describe_user_scram_credentials,
     elect_leaders,
+    end_txn,
     fetch,
     find_coordinator,
     heartbeat,
@@ -33,6 +38,7 @@ from broker.apis import (
     list_groups,
     list_offsets,
     list_partition_reassignments,
+    list_transactions,
     metadata,
     offset_commit,
     offset_delete,
@@ -43,10 +49,14 @@ from broker.apis import (
     sasl_handshake,
     stop_replica,
     sync_group,
+    txn_offset_commit,
     update_metadata,
+    write_txn_markers,
 )
 from broker.apis.api import MOST_ELEMENTS, Api
 from broker.context import Handler
+from wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from wire.messages.alter_configs import AlterConfigsRequest
 from wire.messages.alter_partition import AlterPartitionRequest
 from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
@@ -62,8 +72,11 @@ from wire.messages.describe_cluster import DescribeClusterRequest
 from wire.messages.describe_configs import DescribeConfigsRequest
 from wire.messages.describe_groups import DescribeGroupsRequest
 from wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from wire.messages.describe_producers import DescribeProducersRequest
+from wire.messages.describe_transactions import DescribeTransactionsRequest
 from wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from wire.messages.elect_leaders import ElectLeadersRequest
+from wire.messages.end_txn import EndTxnRequest
 from wire.messages.fetch import FetchRequest
 from wire.messages.find_coordinator import FindCoordinatorRequest
 from wire.messages.heartbeat import HeartbeatRequest
@@ -75,6 +88,7 @@ from wire.messages.leave_group import LeaveGroupRequest
 from wire.messages.list_groups import ListGroupsRequest
 from wire.messages.list_offsets import ListOffsetsRequest
 from wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from wire.messages.list_transactions import ListTransactionsRequest
 from wire.messages.metadata import MetadataRequest
 from wire.messages.offset_commit import OffsetCommitRequest
 from wire.messages.offset_delete import OffsetDeleteRequest
@@ -85,7 +99,9 @@ from wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from wire.messages.sasl_handshake import SaslHandshakeRequest
 from wire.messages.stop_replica import StopReplicaRequest
 from wire.messages.sync_group import SyncGroupRequest
+from wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from wire.messages.update_metadata import UpdateMetadataRequest
+from wire.messages.write_txn_markers import WriteTxnMarkersRequest
 from wire.schema import Request
 
 _MOST_OF_A_CLUSTER: Final = 250_000
@@ -143,6 +159,11 @@ _ROWS: Final[tuple[Api, ...]] = (
     _api(DeleteTopicsRequest, delete_topics.handle),
     _api(DeleteRecordsRequest, delete_records.handle),
     _api(InitProducerIdRequest, init_producer_id.handle),
+    _api(AddPartitionsToTxnRequest, add_partitions_to_txn.handle),
+    _api(AddOffsetsToTxnRequest, add_offsets_to_txn.handle),
+    _api(EndTxnRequest, end_txn.handle),
+    _api(WriteTxnMarkersRequest, write_txn_markers.handle),
+    _api(TxnOffsetCommitRequest, txn_offset_commit.handle),
     _api(OffsetForLeaderEpochRequest, offset_for_leader_epoch.handle),
     _api(DescribeConfigsRequest, describe_configs.handle, answers_at_length=True),
     _api(AlterConfigsRequest, alter_configs.handle),
@@ -163,6 +184,9 @@ _ROWS: Final[tuple[Api, ...]] = (
     _api(AlterUserScramCredentialsRequest, alter_user_scram_credentials.handle),
     _api(AlterPartitionRequest, alter_partition.handle),
     _api(DescribeClusterRequest, describe_cluster.handle),
+    _api(DescribeProducersRequest, describe_producers.handle, answers_at_length=True),
+    _api(DescribeTransactionsRequest, describe_transactions.handle, answers_at_length=True),
+    _api(ListTransactionsRequest, list_transactions.handle, answers_at_length=True),
 )
 
 APIS: Final[Mapping[int, Api]] = MappingProxyType({row.request.API_KEY: row for row in _ROWS})

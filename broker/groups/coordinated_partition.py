@@ -51,10 +51,14 @@ class CoordinatedPartition:
         UNKNOWN_SERVER_ERROR for records that the log does not take.
         """
         try:
-            for batch, records in batches(operation.records, operation.wall_ms):
+            producer = operation.producer
+            for batch, records in batches(operation.records, operation.wall_ms, producer):
                 self.last_written = self.led.append_own(batch) + len(records) - 1
                 for record in records:
-                    self.loaded.replay(record)
+                    if producer is None:
+                        self.loaded.replay(record)
+                    else:
+                        self.loaded.replay_pending(producer[0], record)
         except NotLeader:
             return ErrorCode.NOT_COORDINATOR
         except OwnBatchRefused as fault:

@@ -125,6 +125,21 @@ class GroupCoordinator:
             collected.extend(part)
         return collected
 
+    # Transactions
+
+    def has_loaded(self, index: int) -> bool:
+        """Say whether a partition's groups are known, so that a marker would be applied."""
+        partition = self._partitions.get(index)
+        return partition is not None and partition.shard is not None
+
+    def transaction_ended(
+        self, index: int, offset: int, producer_id: int, *, is_commit: bool
+    ) -> None:
+        """Apply the marker that has just been written to a loaded partition at `offset`."""
+        partition = self._partitions[index]
+        partition.last_written = offset
+        partition.loaded.end_transaction(producer_id, is_commit=is_commit)
+
     # Leadership
 
     def on_leader(self, partition: LedPartition) -> None:

@@ -39,14 +39,24 @@ async def load(partition: LedPartition, settings: GroupSettings) -> Shard:
     shard, turns = Shard(settings), Turns()
     for record in latest.decoded():
         if isinstance(record, UnreadableRecord):
-            _log.error(
-                "%s-%d offset %d cannot be read and is left out: %s",
-                partition.topic,
-                partition.index,
-                record.offset,
-                record.reason,
-            )
+            _leave_out(partition, record)
         else:
             shard.replay(record)
         await turns.pass_on()
+    for pending in latest.pending():
+        if isinstance(pending, UnreadableRecord):
+            _leave_out(partition, pending)
+        else:
+            shard.replay_pending(*pending)
+        await turns.pass_on()
     return shard
+
+
+def _leave_out(partition: LedPartition, record: UnreadableRecord) -> None:
+    _log.error(
+        "%s-%d offset %d cannot be read and is left out: %s",
+        partition.topic,
+        partition.index,
+        record.offset,
+        record.reason,
+    )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from broker.groups.checks import commit_error
+from broker.groups.checks import commit_error, generation_error
 from broker.groups.group import Group
 from broker.groups.rebalance import restart_session
 from broker.groups.settings import MAX_STRING_BYTES, GroupSettings
@@ -22,12 +22,18 @@ _NOTHING: Final[Mapping[TopicPartition, OffsetValue]] = MappingProxyType({})
 
 
 class Offsets:
-    """Committed offsets by group, topic and partition. Changes only by replaying records."""
+    """Committed offsets by group, topic and partition. Changes only by replaying records.
 
-    __slots__ = ("_groups",)
+    What a producer has committed in an open transaction is pending: it counts when the
+    transaction commits, unless something was committed or deleted there behind it.
+    """
+
+    __slots__ = ("_groups", "_pending")
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[TopicPartition, OffsetValue]] = {}
+        self._pending: dict[int, dict[tuple[str, TopicPartition], OffsetValue]] = {}
+        """By producer id."""
 
     def of(self, group_id: str) -> Mapping[TopicPartition, OffsetValue]:
         """Return a group's offsets in the order in which the partitions were first committed."""
@@ -39,6 +45,8 @@ class Offsets:
 
     def replay(self, key: OffsetKey, value: OffsetValue | None) -> None:
         """Apply one record; a tombstone forgets the offset."""
+        for pending in self._pending.values():
+            pending.pop((key.group, TopicPartition(key.topic, key.partition)), None)
         if value is not None:
             name = TopicPartition(key.topic, key.partition)
             self._groups.setdefault(key.group, {})[name] = value
@@ -49,6 +57,27 @@ class Offsets:
         offsets.pop(TopicPartition(key.topic, key.partition), None)
         if not offsets:
             del self._groups[key.group]
+
+    def replay_pending(self, producer_id: int, key: OffsetKey, value: OffsetValue) -> None:
+        """Apply one record of an open transaction."""
+        name = TopicPartition(key.topic, key.partition)
+        self._pending.setdefault(producer_id, {})[key.group, name] = value
+
+    def take_pending(self, producer_id: int) -> list[tuple[OffsetKey, OffsetValue]]:
+        """Return, and no longer hold, what is pending of a producer whose transaction ends."""
+        return [
+            (OffsetKey(group=group, topic=name.topic, partition=name.partition), value)
+            for (group, name), value in self._pending.pop(producer_id, {}).items()
+        ]
+
+    def unstable(self, group_id: str) -> frozenset[TopicPartition]:
+        """Return the partitions of a group whose offset may change when a transaction ends."""
+        return frozenset(
+            name
+            for pending in self._pending.values()
+            for group, name in pending
+            if group == group_id
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,13 +106,25 @@ class Committing:
     retention_ms: int = NO_RETENTION
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittingInTransaction(Committing):
+    """One TxnOffsetCommit request, in the open transaction of this producer."""
+
+    producer_id: int
+    producer_epoch: int
+
+
 CommitOutcome: TypeAlias = ErrorCode | Mapping[TopicPartition, ErrorCode]
 """One error for the whole request, or one outcome for each partition."""
 
 
 def commit(group: Group | None, committing: Committing, operation: WriteOperation) -> CommitOutcome:
     """Decide on a commit; a commit to a group that does not exist creates a simple one."""
-    error = _commit_error(group, committing)
+    if isinstance(committing, CommittingInTransaction):
+        error = _transactional_commit_error(group, committing)
+        operation.producer = committing.producer_id, committing.producer_epoch
+    else:
+        error = _commit_error(group, committing)
     if error is not ErrorCode.NONE:
         return error
     member = None if group is None else group.members.get(committing.member_id)
@@ -118,6 +159,26 @@ def _commit_error(group: Group | None, committing: Committing) -> ErrorCode:
             group, committing.member_id, committing.instance_id, committing.generation
         )
     return ErrorCode.NONE if committing.generation < 0 else ErrorCode.ILLEGAL_GENERATION
+
+
+def _transactional_commit_error(
+    group: Group | None, committing: CommittingInTransaction
+) -> ErrorCode:
+    """Return NONE if the commit is allowed.
+
+    A producer that names nothing of the group is believed, also while the group has members: those
+    are fenced by their producers (before KIP-447).
+    """
+    names_nothing = (
+        committing.generation < 0 and not committing.member_id and committing.instance_id is None
+    )
+    if names_nothing:
+        return ErrorCode.NONE
+    if group is None:
+        return ErrorCode.ILLEGAL_GENERATION
+    return generation_error(
+        group, committing.member_id, committing.instance_id, committing.generation
+    )
 
 
 def _record(committing: Committing, position: Position, operation: WriteOperation) -> GroupRecord:

@@ -22,6 +22,7 @@ from wire.consumer_offsets import (
 )
 from wire.primitives import Buffer, MalformedMessage, Reader, read_int16
 from wire.record_batch import BatchHeader, Record, build_batch, iterate_records
+from wire.record_batch.building import BatchFields
 
 BATCH_BYTES: Final = 512 * 1024
 """An operation of many records becomes several batches of about this size: no message limit is
@@ -34,8 +35,22 @@ _GROUP_KEY: Final = GROUP_KEY_VERSION.to_bytes(2)
 Raw: TypeAlias = tuple[bytes, bytes | None]
 
 
-def batches(records: list[GroupRecord], wall_ms: int) -> Iterator[tuple[bytes, list[GroupRecord]]]:
-    """Yield batches ready to append, each with the records that are in it."""
+def batches(
+    records: list[GroupRecord], wall_ms: int, producer: tuple[int, int] | None = None
+) -> Iterator[tuple[bytes, list[GroupRecord]]]:
+    """Yield batches ready to append, each with the records that are in it.
+
+    With a producer (id and epoch) they are part of its transaction.
+    """
+    fields: BatchFields = {}
+    if producer is not None:
+        producer_id, epoch = producer
+        fields = {
+            "producer_id": producer_id,
+            "producer_epoch": epoch,
+            "base_sequence": 0,  # not checked; Kafka writes the same
+            "is_transactional": True,
+        }
     encoded: list[Record] = []
     taken: list[GroupRecord] = []
     size = 0
@@ -43,7 +58,7 @@ def batches(records: list[GroupRecord], wall_ms: int) -> Iterator[tuple[bytes, l
         key, value = _encode(record)
         grown = size + len(key) + len(value or b"") + _PER_RECORD_BYTES
         if encoded and grown > BATCH_BYTES:
-            yield build_batch(encoded), taken
+            yield build_batch(encoded, **fields), taken
             encoded, taken, grown = [], [], grown - size
         size = grown
         encoded.append(
@@ -51,7 +66,7 @@ def batches(records: list[GroupRecord], wall_ms: int) -> Iterator[tuple[bytes, l
         )
         taken.append(record)
     if encoded:
-        yield build_batch(encoded), taken
+        yield build_batch(encoded, **fields), taken
 
 
 def _encode(record: GroupRecord) -> Raw:
@@ -107,6 +122,9 @@ class LatestRecords:
             self._put(key, entry)
 
     def _put(self, key: bytes, entry: tuple[int, bytes | None]) -> None:
+        """Take what counts now; what was written before it in an open transaction never will."""
+        for pending in self._open.values():
+            pending.pop(key, None)
         offset, value = entry
         if value is None:
             self._latest.pop(key, None)
@@ -121,6 +139,18 @@ class LatestRecords:
             if reader.take(read_int16) == ControlType.COMMIT:
                 for key, entry in pending.items():
                     self._put(key, entry)
+
+    def pending(self) -> Iterator[tuple[int, GroupRecord] | UnreadableRecord]:
+        """Yield what waits for the end of a transaction, each with its producer's id."""
+        for producer_id, records in self._open.items():
+            for raw_key, (offset, value) in records.items():
+                try:
+                    record = None if value is None else _decode(raw_key, value)
+                except MalformedMessage as fault:
+                    yield UnreadableRecord(offset=offset, reason=str(fault))
+                else:
+                    if record is not None:
+                        yield producer_id, record
 
     def decoded(self) -> Iterator[GroupRecord | UnreadableRecord]:
         """Yield what holds at the log's end: groups first, then their offsets.

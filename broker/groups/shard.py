@@ -104,6 +104,16 @@ class Shard:
             self._watch_session(group, committing.member_id)
         return outcome
 
+    def commit_in_transaction(
+        self, committing: offsets.CommittingInTransaction, operation: WriteOperation
+    ) -> offsets.CommitOutcome:
+        """Decide on a TxnOffsetCommit; `replay_pending` takes what it writes."""
+        return self.commit(committing, operation)
+
+    def unstable(self, group_id: str) -> frozenset[TopicPartition]:
+        """Return the partitions whose offset waits for the end of a transaction."""
+        return self.offsets.unstable(group_id)
+
     def committed(self, group_id: str) -> Mapping[TopicPartition, OffsetValue]:
         """Return the offsets a group has committed; none for a group that does not exist."""
         return self.offsets.of(group_id)
@@ -149,7 +159,8 @@ class Shard:
     def expire_offsets(self, operation: WriteOperation, age_ms: int) -> None:
         """Forget offsets and groups whose retention is over; `age_ms` is the time it counts by."""
         for group in self.groups.values():
-            administration.expire(group, self.offsets, operation, age_ms)
+            if not self.offsets.unstable(group.group_id):
+                administration.expire(group, self.offsets, operation, age_ms)
 
     # Replay
 
@@ -164,6 +175,19 @@ class Shard:
         else:
             assert value is None or isinstance(value, GroupMetadataValue)
             self._replay_group(key.group, value)
+
+    def replay_pending(self, producer_id: int, record: GroupRecord) -> None:
+        """Apply a record of a transaction that is open: it counts when that commits."""
+        key, value = record
+        assert isinstance(key, OffsetKey), "groups themselves are never part of a transaction"
+        assert isinstance(value, OffsetValue)
+        self.offsets.replay_pending(producer_id, key, value)
+
+    def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        """Apply a marker: what the producer has committed counts now, or never."""
+        for record in self.offsets.take_pending(producer_id):
+            if is_commit:
+                self.replay(record)
 
     def _replay_group(self, group_id: str, value: GroupMetadataValue | None) -> None:
         group = self.groups.get(group_id)

@@ -39,6 +39,8 @@ class WriteOperation:
     now_ms: int
     wall_ms: int
     records: list[GroupRecord] = field(default_factory=list)
+    producer: tuple[int, int] | None = None
+    """Id and epoch of the producer in whose transaction the records are written."""
     answers: list[Answer] = field(default_factory=list)
 
     def answer(self, ticket: Ticket, response: object) -> None:

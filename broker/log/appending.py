@@ -8,6 +8,8 @@ from broker.log.config import LogConfig
 from broker.log.producer_state import NO_PRODUCER_ID, ProducerEntry, ProducerTable
 from broker.log.results import BatchRefused, Origin
 from broker.log.segment import NumberedBatch
+from broker.log.transactions import read_marker
+from wire.errors import ErrorCode
 from wire.record_batch import BatchHeader, Buffer
 
 NO_TIME = -1
@@ -22,6 +24,8 @@ class Context:
     log_end_offset: int
     leader_epoch: int
     now_ms: int
+    is_verified: bool = False
+    """Whether a batch may begin its producer's transaction here (KIP-890)."""
 
     @property
     def append_time_ms(self) -> int:
@@ -38,6 +42,12 @@ def prepare_produced(
         refused = producer_state.check(known, header, Origin.CLIENT)
         if refused is not None:
             return refused
+        is_open = known is not None and known.is_in_transaction
+        if header.is_transactional and not is_open and not context.is_verified:
+            return BatchRefused(
+                error=ErrorCode.INVALID_TXN_STATE,
+                reason=f"producer {header.producer_id} has no transaction open",
+            )
     return (_number(header, batch, context.log_end_offset, context),)
 
 
@@ -52,7 +62,11 @@ def prepare_own(batches: Buffer, context: Context) -> Sequence[NumberedBatch] | 
     for header, batch in checked:
         if header.producer_id != NO_PRODUCER_ID:
             known = staged.get(header.producer_id) or context.producers.get(header.producer_id)
-            refused = producer_state.check(known, header, Origin.COORDINATOR)
+            refused = producer_state.check(
+                known, header, Origin.COORDINATOR
+            ) or producer_state.check_marker(
+                known, read_marker(batch) if header.is_control else None
+            )
             if refused is not None:
                 return refused
             staged[header.producer_id] = producer_state.advance(

@@ -91,6 +91,7 @@ class PartitionLog(ReadableLog):
             log_end_offset=self.log_end_offset,
             leader_epoch=leader_epoch,
             now_ms=stamp_ms,
+            is_verified=origin is Origin.VERIFIED_CLIENT,
         )
         if origin is Origin.COORDINATOR:
             prepared = prepare_own(batch, context)

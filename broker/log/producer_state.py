@@ -63,6 +63,11 @@ class ProducerEntry:
     old records would be forgotten while it writes.
     """
 
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether a transaction of it is open."""
+        return self.transaction_first_offset != NO_OFFSET
+
 
 def describe(header: BatchHeader, base_offset: int) -> BatchMetadata:
     """Return what is remembered of a batch that was appended at `base_offset`."""
@@ -99,7 +104,7 @@ def check(entry: ProducerEntry | None, header: BatchHeader, origin: Origin) -> B
         )
     if header.is_control:
         return None
-    if origin is Origin.CLIENT:
+    if origin is not Origin.COORDINATOR:
         expected = _next_sequence(entry, header.producer_epoch)
         if header.base_sequence != expected:
             return BatchRefused(
@@ -114,6 +119,17 @@ def check(entry: ProducerEntry | None, header: BatchHeader, origin: Origin) -> B
             f"offset {entry.transaction_first_offset}",
         )
     return None
+
+
+def check_marker(entry: ProducerEntry | None, marker: Marker | None) -> BatchRefused | None:
+    """Refuse the end of a transaction in the word of a coordinator that was replaced."""
+    if entry is None or marker is None or marker.coordinator_epoch >= entry.coordinator_epoch:
+        return None
+    return BatchRefused(
+        error=ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+        reason=f"a coordinator of epoch {marker.coordinator_epoch} ends a transaction of producer "
+        f"{entry.producer_id} after one of epoch {entry.coordinator_epoch}",
+    )
 
 
 def _next_sequence(entry: ProducerEntry, epoch: int) -> int:

@@ -9,7 +9,7 @@ from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
 from broker.log.leader_epochs import LeaderEpochs
 from broker.log.loading import LoadedLog
-from broker.log.producer_state import NO_OFFSET, ProducerTable
+from broker.log.producer_state import NO_OFFSET, ProducerEntry, ProducerTable
 from broker.log.results import NOTHING, FileSlice, OffsetOutOfRange
 from broker.log.segments import SegmentList
 from broker.log.transactions import AbortedTransaction
@@ -128,6 +128,16 @@ class ReadableLog:
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """Return (the largest epoch not above `epoch`, where it ended); (-1, -1) when unknown."""
         return self._epochs.end_offset(epoch, self.log_end_offset)
+
+    # -- producers ---------------------------------------------------------------------------
+
+    def producer(self, producer_id: int) -> ProducerEntry | None:
+        """Return what is known of a producer; another object after each of its batches."""
+        return self._producers.get(producer_id)
+
+    def producers(self) -> Sequence[ProducerEntry]:
+        """Return what is known of all producers."""
+        return tuple(self._producers)
 
     # -- transactions ---------------------------------------------------------------------------
 

@@ -42,6 +42,7 @@ class Origin(Enum):
     """The writer of a batch, which decides how much is checked (Kafka's AppendOrigin)."""
 
     CLIENT = "a producer: exactly one batch, base offset 0, sequences checked"
+    VERIFIED_CLIENT = "the same; its coordinator says that a transaction is open in this partition"
     COORDINATOR = "this broker itself: control batches allowed, sequences not checked"
 
 

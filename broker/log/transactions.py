@@ -11,7 +11,7 @@ AbortedTxn.
 from struct import Struct, error
 from typing import Final, NamedTuple
 
-from wire.record_batch import Buffer, CorruptBatch, iterate_records
+from wire.record_batch import Buffer, CorruptBatch, Record, build_batch, iterate_records
 
 _KEY: Final = Struct(">hh")
 _VALUE: Final = Struct(">hi")
@@ -23,6 +23,24 @@ class Marker(NamedTuple):
 
     is_abort: bool
     coordinator_epoch: int
+
+
+def build_marker(marker: Marker, *, producer_id: int, producer_epoch: int, wall_ms: int) -> bytes:
+    """Return the control batch that ends a producer's transaction."""
+    record = Record(
+        offset=0,
+        timestamp_ms=wall_ms,
+        key=_KEY.pack(0, _ABORT if marker.is_abort else _COMMIT),
+        value=_VALUE.pack(0, marker.coordinator_epoch),
+        headers=(),
+    )
+    return build_batch(
+        [record],
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        is_transactional=True,
+        is_control=True,
+    )
 
 
 class AbortedTransaction(NamedTuple):

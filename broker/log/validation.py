@@ -89,23 +89,9 @@ def check_produced(
         _check_size(header, config)
         or _check_crc(header, batch)
         or _check_contents(header)
-        or _check_transaction(header)
         or _check_timestamps(header, config, now_ms)
         or (check_keys(header, batch) if config.compacts else None)
         or header
-    )
-
-
-def _check_transaction(header: BatchHeader) -> BatchRefused | None:
-    """Refuse what belongs to a transaction: none is ever open here, so none would ever end.
-
-    Appended, it would hold the last stable offset, and every read-committed reader, for ever.
-    """
-    if not header.is_transactional:
-        return None
-    return BatchRefused(
-        error=ErrorCode.INVALID_TXN_STATE,
-        reason=f"producer {header.producer_id} has no transaction open",
     )
 
 
@@ -180,6 +166,8 @@ def _check_contents(header: BatchHeader) -> BatchRefused | None:
         return _invalid("a producer may not write control records")
     if header.producer_id >= 0 and header.base_sequence < 0:
         return _invalid(f"producer {header.producer_id} without a sequence")
+    if header.is_transactional and header.producer_id < 0:
+        return _invalid("a transactional batch without a producer id")
     return None
 
 

@@ -39,6 +39,10 @@ REPLICA_LAG_TIME_MAX_MS: Final = 30_000
 class OwnBatchRefused(RuntimeError):
     """The log refused a batch that this broker built, for instance as larger than it may be."""
 
+    def __init__(self, reason: str, error: ErrorCode = ErrorCode.UNKNOWN_SERVER_ERROR) -> None:
+        super().__init__(reason)
+        self.error = error
+
 
 @dataclass(slots=True, kw_only=True)
 class Surroundings:
@@ -174,13 +178,20 @@ class Partition(Replica):
     # -- appending as the leader ----------------------------------------------------------------
 
     def append_from_client(
-        self, batch: Buffer, *, acks: int, is_fenced: bool, check_keys: KeyCheck = check_keys
+        self,
+        batch: Buffer,
+        *,
+        acks: int,
+        is_fenced: bool,
+        check_keys: KeyCheck = check_keys,
+        is_verified: bool = False,
     ) -> Appended:
         """Append a producer's batch, or say why not.
 
         A remembered duplicate is acknowledged even when fenced, so that a producer whose answer got
         lost learns the truth; only then does the fence hold, before anything else is looked at.
-        Raises StorageError.
+        `is_verified`: its transaction's coordinator says that the partition is part of it. Raises
+        StorageError.
         """
         duplicate = self._find_duplicate(batch)
         if duplicate is not None:
@@ -198,7 +209,7 @@ class Partition(Replica):
             leader_epoch=self.leadership.leader_epoch,
             now_ms=self._clock.now_ms(),
             wall_ms=self._clock.wall_ms(),
-            origin=Origin.CLIENT,
+            origin=Origin.VERIFIED_CLIENT if is_verified else Origin.CLIENT,
             check_keys=check_keys,
         )
         if isinstance(appended, AppendResult):
@@ -220,7 +231,7 @@ class Partition(Replica):
             origin=Origin.COORDINATOR,
         )
         if isinstance(appended, BatchRefused):
-            raise OwnBatchRefused(f"{self.log.name}: {appended.reason}")
+            raise OwnBatchRefused(f"{self.log.name}: {appended.reason}", appended.error)
         self._grown()
         return appended.base_offset
 
