@@ -25,6 +25,7 @@ from broker.replication.partitions import Partitions
 from broker.security.brokers import cluster_brokers
 from broker.security.credentials import ScramUsers
 from broker.server import Server, bind
+from broker.transactions.decisions import Producer
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader, decode_response, encode_request
 from wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -79,6 +80,18 @@ class NoController:
         return ErrorCode.NOT_CONTROLLER
 
 
+class SaysTransaction:
+    """A transaction's coordinator that says the same of every partition."""
+
+    def __init__(self) -> None:
+        self.error = ErrorCode.INVALID_TXN_STATE
+        self.asked: list[tuple[str, Producer]] = []
+
+    async def verify(self, _: Partition, transactional_id: str, producer: Producer) -> ErrorCode:
+        self.asked.append((transactional_id, producer))
+        return self.error
+
+
 class LoneNode:
     """What the handlers of data need; the topic `t` has two partitions led here."""
 
@@ -92,6 +105,7 @@ class LoneNode:
         self.metrics = RequestMetrics()
         self.scram_users = ScramUsers()
         self.controller = NoController()
+        self.verifier = SaysTransaction()
         self.cluster_brokers = cluster_brokers(config, config.super_users, "known to brokers")
         self.newest_controller_epoch = 1_000
         self.logs = LogManager.open(

@@ -9,6 +9,7 @@ import pytest
 import trio
 
 from broker.apis.table import APIS
+from broker.transactions.decisions import Producer
 from tests.broker.rig import NOW_MS, batch, fetch, outcome, produce, serving
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest
@@ -173,8 +174,39 @@ async def test_a_transaction_without_its_id_is_refused_with_all_that_came_along(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         ] * 2
         with_id = replace(produce(ours), transactional_id="x")
-        assert outcome(await client.ask(with_id)) == (ErrorCode.INVALID_TXN_STATE, -1)
+        assert outcome(await client.ask(with_id, 10)) == (ErrorCode.INVALID_TXN_STATE, -1)
         assert only(await client.ask(fetch(0))).records == b""
+
+
+@pytest.mark.parametrize(
+    ("said", "version", "told"),
+    [
+        (ErrorCode.INVALID_TXN_STATE, 10, ErrorCode.INVALID_TXN_STATE),
+        (ErrorCode.INVALID_TXN_STATE, 11, ErrorCode.TRANSACTION_ABORTABLE),
+        (ErrorCode.PRODUCER_FENCED, 11, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (ErrorCode.INVALID_PRODUCER_ID_MAPPING, 11, ErrorCode.INVALID_PRODUCER_ID_MAPPING),
+        (ErrorCode.NOT_COORDINATOR, 11, ErrorCode.NOT_ENOUGH_REPLICAS),
+        (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, 11, ErrorCode.NOT_ENOUGH_REPLICAS),
+    ],
+)
+async def test_a_batch_begins_a_transaction_only_where_its_coordinator_knows_of_it(
+    tmp_path: Path, said: ErrorCode, version: int, told: ErrorCode
+) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        verifier = rig.node.verifier
+        verifier.error = said
+        assert outcome(await client.ask(transactional(0), version)) == (told, -1)
+        verifier.error = ErrorCode.NONE
+        assert outcome(await client.ask(transactional(0), version)) == (ErrorCode.NONE, 0)
+        assert verifier.asked == [("x", Producer(producer_id=5, epoch=0))] * 2
+        assert only(await client.ask(fetch(0))).last_stable_offset == 0
+
+
+def transactional(sequence: int) -> ProduceRequest:
+    """Return a Produce of one record in a transaction."""
+    fields = {"producer_id": 5, "producer_epoch": 0, "is_transactional": True}
+    ours = batch(b"a", base_sequence=sequence, **fields)
+    return replace(produce(ours), transactional_id="x")
 
 
 async def test_acks_all_needs_enough_replicas_in_sync(tmp_path: Path) -> None:

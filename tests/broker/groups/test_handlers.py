@@ -1,6 +1,7 @@
 """What the group APIs make of requests and decisions, version by version."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -137,11 +138,13 @@ async def test_a_partition_without_a_leader_has_no_coordinator_yet(rig: Rig) -> 
     )
 
 
-async def test_who_asks_for_transactions_is_told_the_truth(rig: Rig) -> None:
+async def test_a_coordinator_is_found_for_what_has_one(rig: Rig) -> None:
     request = FindCoordinatorRequest(key="id", key_type=1)
     answer = await find_coordinator.handle(request, rig.call(3))
-    assert not ErrorCode(answer.error_code).retriable
-    assert "transactions" in (answer.error_message or "")
+    assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE, "its topic is being made"
+    assert rig.node.created == ["__transaction_state"]
+    nameless = await find_coordinator.handle(replace(request, key=""), rig.call(3))
+    assert nameless.error_code == ErrorCode.INVALID_REQUEST
     shares = FindCoordinatorRequest(coordinator_keys=("g:t:0",), key_type=2)
     several = await find_coordinator.handle(shares, rig.call(6))
     assert several.coordinators[0].error_code == ErrorCode.INVALID_REQUEST

@@ -79,8 +79,17 @@ def test_the_last_value_of_a_key_wins_and_a_tombstone_removes_it() -> None:
 def test_an_offset_of_a_transaction_counts_from_its_commit_on() -> None:
     log = Log().add(_offset(PARTITION, 1)).in_transaction(_offset(PARTITION, 9))
     assert log.offsets == {PARTITION: 1}
-    log.add(_offset(PARTITION, 2))
+    assert list(log.latest.pending())
     assert log.end(ControlType.COMMIT).offsets == {PARTITION: 9}
+    assert not list(log.latest.pending())
+
+
+@pytest.mark.parametrize("later", [2, None])
+def test_what_was_committed_or_deleted_behind_it_is_not_taken_back(later: int | None) -> None:
+    """As in Kafka (CommitRecordMetadataAndOffset.isOlderThan): the later record counts."""
+    log = Log().in_transaction(_offset(PARTITION, 9)).add(_offset(PARTITION, later))
+    told = {} if later is None else {PARTITION: later}
+    assert log.end(ControlType.COMMIT).offsets == told
 
 
 def test_an_aborted_transaction_leaves_no_trace() -> None:

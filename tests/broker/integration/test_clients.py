@@ -115,12 +115,6 @@ def test_an_idempotent_producer_is_served(cluster: RunningCluster, admin: AdminC
     assert read_all(cluster, "idempotent", 1, 5_000) == sent
 
 
-def test_a_transactional_producer_cannot_begin(cluster: RunningCluster) -> None:
-    client = producer(cluster, **{"transactional.id": "x"})
-    with pytest.raises(KafkaException):
-        client.init_transactions(2)
-
-
 def test_a_group_reads_everything_and_goes_on_where_it_was(
     cluster: RunningCluster, admin: AdminClient
 ) -> None:

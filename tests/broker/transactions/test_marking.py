@@ -1,0 +1,122 @@
+"""The ends of transactions: written where a partition is led, and sent until all have them."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from broker.log.results import AppendResult
+from broker.metadata_cache import BrokerEndpoint
+from broker.transactions.marking import MarkerSender, TransactionEnd, write_markers
+from tests.broker.rig import TOPIC_ID, LoneNode, batch, config, view
+from wire.errors import ErrorCode
+from wire.messages.write_txn_markers import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from wire.net.errors import ConnectionClosed
+from wire.topic_partition import TopicPartition
+
+HERE, ELSEWHERE, GONE = TopicPartition("t", 0), TopicPartition("t", 2), TopicPartition("gone", 0)
+COMMIT = TransactionEnd(producer_id=5, producer_epoch=0, is_commit=True, coordinator_epoch=3)
+ABORT = replace(COMMIT, is_commit=False)
+
+
+@asynccontextmanager
+async def lone_node(folder: Path) -> AsyncIterator[Any]:
+    node: Any = LoneNode(folder, config())
+    brokers = [BrokerEndpoint(broker_id=number, host="h", port=number) for number in (0, 1)]
+    node.metadata.put_partitions("t", TOPIC_ID, [view(0), view(1), view(2, leader=1)])
+    node.metadata.set_brokers(0, brokers)
+    yield node
+    node.logs.close()
+
+
+def produce(node: LoneNode, sequence: int = 0) -> Any:
+    led = node.partitions.led("t", 0)
+    assert led is not None
+    ours = batch(
+        b"a", producer_id=5, producer_epoch=0, base_sequence=sequence, is_transactional=True
+    )
+    assert isinstance(
+        led.append_from_client(ours, acks=1, is_fenced=False, is_verified=True), AppendResult
+    )
+    return led
+
+
+@pytest.mark.parametrize(("ended", "aborted"), [(COMMIT, 0), (ABORT, 1)])
+async def test_a_marker_ends_the_transaction_where_it_is_written(
+    tmp_path: Path, ended: TransactionEnd, aborted: int
+) -> None:
+    async with lone_node(tmp_path) as node:
+        led = produce(node)
+        assert led.last_stable_offset == 0
+        outcomes = await write_markers(node, ended, [HERE, ELSEWHERE])
+        assert outcomes == {HERE: ErrorCode.NONE, ELSEWHERE: ErrorCode.NOT_LEADER_OR_FOLLOWER}
+        assert led.last_stable_offset == 2
+        assert len(led.log.aborted_transactions(0, 2)) == aborted
+
+
+async def test_a_coordinator_that_was_replaced_ends_nothing(tmp_path: Path) -> None:
+    async with lone_node(tmp_path) as node:
+        led = produce(node)
+        await write_markers(node, COMMIT, [HERE])
+        produce(node, 1)
+        for late, error in (
+            (replace(ABORT, coordinator_epoch=2), ErrorCode.TRANSACTION_COORDINATOR_FENCED),
+            (replace(ABORT, producer_epoch=-1), ErrorCode.INVALID_PRODUCER_EPOCH),
+        ):
+            assert await write_markers(node, late, [HERE]) == {HERE: error}
+        assert led.last_stable_offset == 2
+
+
+class Peer:
+    """The leader elsewhere: loses the connection once, is not ready once, then writes."""
+
+    def __init__(self, *codes: ErrorCode) -> None:
+        self.codes = [*codes]
+        self.asked: list[WriteTxnMarkersRequest] = []
+
+    async def connection(self, _: object) -> "Peer":
+        return self
+
+    async def request(self, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+        await trio.lowlevel.checkpoint()
+        self.asked.append(request)
+        if len(self.asked) == 1:
+            raise ConnectionClosed("gone")
+        result = WritableTxnMarkerPartitionResult(
+            partition_index=ELSEWHERE.partition, error_code=self.codes.pop(0)
+        )
+        topic = WritableTxnMarkerTopicResult(name=ELSEWHERE.topic, partitions=(result,))
+        return WriteTxnMarkersResponse(
+            markers=(WritableTxnMarkerResult(producer_id=5, topics=(topic,)),)
+        )
+
+
+async def test_every_leader_is_asked_until_it_has_written_and_what_is_deleted_is_left_out(
+    tmp_path: Path,
+) -> None:
+    async with lone_node(tmp_path) as node:
+        led = produce(node)
+        peer: Any = Peer(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NONE)
+        with trio.fail_after(10):
+            assert await MarkerSender(node, peer).send(COMMIT, frozenset({HERE, ELSEWHERE, GONE}))
+        assert len(peer.asked) == 3
+        assert led.log_end_offset == 2, "a marker that is written is not written again"
+        [marker] = peer.asked[-1].markers
+        assert [(one.name, one.partition_indexes) for one in marker.topics] == [("t", (2,))]
+
+
+async def test_who_hears_of_a_later_coordinator_gives_up(tmp_path: Path) -> None:
+    async with lone_node(tmp_path) as node:
+        peer: Any = Peer(ErrorCode.TRANSACTION_COORDINATOR_FENCED)
+        with trio.fail_after(10):
+            assert not await MarkerSender(node, peer).send(COMMIT, frozenset({ELSEWHERE}))
