@@ -8,6 +8,7 @@ import pytest
 from offset_translation import map_records
 from spark_audit.compare import settling
 from spark_audit.flow_audit import audit_flow
+from spark_audit.result.coverage import Share, coverage
 from spark_audit.snapshot.origins import Arrivals
 from spark_audit.snapshot.set_aside import parts_of
 from tests.spark_audit.audits import planner_of
@@ -40,6 +41,10 @@ def test_what_was_set_aside_is_explained_and_nothing_is_lost(*, is_last: bool) -
     pair.set_aside = ((2, 5),)
     found, summary = audited(pair)
     assert (found, summary["explained"], summary["in_flight"]) == ([], 3, 0)
+    shares = coverage(summary, "source")
+    assert shares[Share.SET_ASIDE] == 3
+    assert sum(shares.values()) == summary["source_stop"]
+    assert shares[Share.NOT_COMPARED] == 0
 
 
 def test_what_does_not_lie_aside_is_lost() -> None:
