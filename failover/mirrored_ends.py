@@ -18,7 +18,6 @@ import trio
 
 from failover.facts import Facts, JsonValue
 from failover.map_follower import MapFollower
-from failover.site import Site
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from offset_translation.tail import Tail, TailGarbled, place_if_expected, sure_place
@@ -28,7 +27,10 @@ from wire.net.operations import read_partition
 from wire.record_batch import BatchHeader, CorruptBatch
 from wire.topic_partition import TopicPartition
 
-AT_ONCE: Final = 16
+AT_ONCE: Final = 64
+"""From afar each takes a round trip, nobody may write meanwhile, and there may be thousands."""
+SCANS_AT_ONCE: Final = 8
+"""Each holds some megabytes; only logs that others have written to are scanned."""
 ONE_BATCH_BYTES: Final = 1
 """A broker sends one whole batch at the least."""
 LISTED_PARTS: Final = 500
@@ -61,12 +63,13 @@ async def find_mirrored_ends(
     topic_ids = await follower.target.topic_ids({topic for topic, _ in wanted})
     ends: dict[TopicPartition, MirroredEnd] = {}
     faults: list[NetworkFault] = []
-    limit = trio.CapacityLimiter(AT_ONCE)
+    limit, scans = trio.CapacityLimiter(AT_ONCE), trio.CapacityLimiter(SCANS_AT_ONCE)
 
     async def look(partition: TopicPartition) -> None:
         async with limit:
             try:
-                ends[partition] = await _end_by_batches(follower, partition, starts[partition])
+                start = starts[partition]
+                ends[partition] = await _end_by_batches(follower, partition, start, scans)
             except NetworkFault as fault:
                 faults.append(fault)  # the nursery would hide its type in a group
 
@@ -103,19 +106,26 @@ def _as_the_map_says(
 
 
 async def _end_by_batches(
-    follower: MapFollower, partition: TopicPartition, start: int
+    follower: MapFollower, partition: TopicPartition, start: int, scans: trio.CapacityLimiter
 ) -> MirroredEnd:
-    """Return the mirrored end that a log's batches tell, of a log whose end should tell it."""
+    """Return the mirrored end that a log's batches tell, of a log whose end should tell it.
+
+    Where its last batch is the mirror's and lies where the map expects it, nobody else has written.
+    """
     end = follower.target_ends.get(partition, 0)
     if start >= end:
         return _as_the_map_says(follower, partition)
     scan = TargetScan(follower.maps[partition], follower.producer_id, follower.producer_ids)
     try:
-        first, begin = await _begin(follower, partition, start)
-        tail = Tail(scan.offset_map, first)
-        async for header, _ in read_partition(follower.target.cluster, *partition, begin, end):
-            if header.next_offset > begin:
-                scan.take(tail, header)
+        if await _expected_at(follower, partition, end - 1) is not None:
+            return _as_the_map_says(follower, partition)
+        async with scans:
+            first, begin = await _begin(follower, partition, start)
+            tail = Tail(scan.offset_map, first)
+            reader = read_partition(follower.target.cluster, *partition, begin, end)
+            async for header, _ in reader:
+                if header.next_offset > begin:
+                    scan.take(tail, header)
     except TailGarbled as garbled:
         return _as_the_map_says(follower, partition, str(garbled))
     except CorruptBatch as fault:
@@ -132,25 +142,32 @@ async def _begin(follower: MapFollower, partition: TopicPartition, start: int) -
     What others have written most likely lies near the end. So batches are tried from there, at
     distances that double, until one of the mirror's lies where the map expects it.
     """
-    offset_map, target = follower.maps[partition], follower.target
     end = follower.target_ends[partition]
-    place, sure = sure_place(offset_map, end)
-    distance = 1
+    place, sure = sure_place(follower.maps[partition], end)
+    distance = 2
     while end - distance > max(sure, start):
-        header = await _batch_at(target, partition, end - distance)
-        if header is not None and _is_written_by(follower.producer_id, header):
-            expected = place_if_expected(offset_map, header.base_offset, header.base_sequence)
-            if expected is not None and expected >= place:
-                return expected, header.base_offset
+        expected = await _expected_at(follower, partition, end - distance)
+        if expected is not None and expected[0] >= place:
+            return expected
         distance *= 2
     return place, max(sure, start)
 
 
-async def _batch_at(target: Site, partition: TopicPartition, offset: int) -> BatchHeader | None:
-    reader = read_partition(target.cluster, *partition, offset, offset + 1)
+async def _expected_at(
+    follower: MapFollower, partition: TopicPartition, offset: int
+) -> tuple[Place, int] | None:
+    """Return place and offset of the batch at an offset, if it is the mirror's and expected there.
+
+    The answer is None if others have written it, or before it since the map's last run.
+    """
+    reader = read_partition(follower.target.cluster, *partition, offset, offset + 1)
     reader.fetch_bytes = ONE_BATCH_BYTES
     async for header, _ in reader:
-        return header
+        if not _is_written_by(follower.producer_id, header):
+            return None
+        offset_map = follower.maps[partition]
+        place = place_if_expected(offset_map, header.base_offset, header.base_sequence)
+        return None if place is None else (place, header.base_offset)
     return None
 
 

@@ -15,6 +15,7 @@ from failover.lease import Lease
 from failover.leaving import count_followers, plain_members
 from failover.loss import estimate
 from failover.map_follower import MapFollower
+from failover.mirrored_ends import MirroredEnd, find_mirrored_ends
 from failover.other_log import find_other_logs, first_of
 from failover.plan import SitesView, SiteView
 from failover.site import CLIENT_ID, REQUEST_TIMEOUT_MS, Site, brief
@@ -129,7 +130,11 @@ async def take_snapshot(
         is_there = views[flow.target].fault is None
         nothing = Mirrored(ends={}, other_log=None)
         writers = WitnessWriters(zookeeper, paths, flow.source, flow.target)
-        mirrored = await _read_mirrored(ends, views[flow.source], writers) if is_there else nothing
+        mirrored = nothing
+        if is_there and is_source_lost:
+            mirrored = await read_mirrored_of_lost(ends.target, flow.source, writers)
+        elif is_there:
+            mirrored = await _read_mirrored(ends, views[flow.source], writers)
         unfenceable = await _why_unfenceable(ends.source, views[flow.source])
     members = views[flow.source].groups
     plain = plain_members(members, await count_followers(zookeeper, paths, members))
@@ -250,6 +255,26 @@ async def _read_mirrored(ends: Ends, source: SiteView, writers: Writers) -> Mirr
             other_log=await _find_other_log(ends.source, follower, source),
         )
     return Mirrored(ends={}, other_log=None)
+
+
+async def read_mirrored_of_lost(target: Site, source_name: str, writers: Writers) -> Mirrored:
+    """Return how far a lost source is mirrored by the target's batches, whoever wrote others.
+
+    A partition of which they do not tell is left out, and so is what the target does not tell: the
+    loss is not known there.
+    """
+    follower = MapFollower(target, source_name, writers)
+    found: Mapping[TopicPartition, MirroredEnd] = {}
+    with trio.move_on_after(MAP_TIMEOUT_S):
+        try:
+            await follower.refresh()
+            found = await find_mirrored_ends(follower, sorted(follower.target_ends))
+        except NetworkFault as fault:
+            _LOG.warning("how far %s is mirrored is not known: %s", source_name, fault)
+    return Mirrored(
+        ends={partition: end.source_end for partition, end in found.items() if not end.untold},
+        other_log=None,
+    )
 
 
 async def _find_other_log(site: Site, follower: MapFollower, view: SiteView) -> str | None:

@@ -18,6 +18,7 @@ from failover.mirrored_ends import (
 )
 from failover.report import has_slipped, summary
 from failover.site import Site
+from failover.snapshot import read_mirrored_of_lost
 from failover.steps import PromotionKind, StepName
 from offset_translation.map_records import piece_start, reached, run_start, target_topic
 from offset_translation.offset_map import OffsetMap
@@ -29,6 +30,7 @@ from tests.failover.journals import ended_promotion
 from tests.failover.test_foreign_writers import MIRROR, ORDERS, OTHER, PIECE, tell, write
 from wire.net import open_cluster
 from wire.record_batch import Record, build_batch, parse_header
+from wire.topic_partition import TopicPartition
 
 OLD_MIRROR = 6
 Look = Callable[[], Awaitable[MirroredEnd]]
@@ -112,6 +114,24 @@ async def test_the_targets_own_records_of_before_the_last_run_are_not_foreign() 
         write(log, "ab", MIRROR)
         write(log, "z")
         assert await look() == MirroredEnd(source_end=10, target_end=5, foreign=((5, 6),))
+
+
+@pytest.mark.parametrize(
+    ("writer", "told"), [(MIRROR, {ORDERS: 20}), (OTHER, {})], ids=["told", "not told"]
+)
+async def test_a_plan_that_gives_a_site_up_does_not_believe_the_end_of_a_log_either(
+    writer: int, told: dict[TopicPartition, int]
+) -> None:
+    """What no batch tells counts as not known, and so does what would be lost with it."""
+    async with run_fake_cluster() as cluster:
+        log = cluster.create_topic("orders", 0).partitions[0]
+        tell(cluster, PIECE)
+        write(log, "a" * 20, writer)
+        write(log, "xyz")
+        async with open_cluster(cluster.bootstrap, client_id="failover") as opened:
+            site = Site(name="dc2", cluster=opened)
+            found = await read_mirrored_of_lost(site, "dc1", MemoryWriters())
+    assert found.ends == told
 
 
 async def test_where_both_sites_write_the_place_that_was_noted_counts() -> None:
