@@ -59,6 +59,13 @@ def told_pair(seen: PairSeen) -> tuple[list[str], str | None]:
         for name, site in sorted(seen.sites.items())
         if site.fault is not None
     ]
+    lines += [
+        f"warning: {TOPIC} on {name} has {site.missing_replicas} replicas less than it could: the"
+        " pair would forget with one broker which site is active; add them with"
+        " kafka-reassign-partitions.sh"
+        for name, site in sorted(seen.sites.items())
+        if site.missing_replicas
+    ]
     match judge(seen):
         case FirstStart():
             return [*lines, "pair: new; `mirror run` or `failover serve` starts it"], None

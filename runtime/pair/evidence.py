@@ -151,6 +151,9 @@ class SiteSeen:
     evidence: Evidence | None = None
     rivals: Mapping[str, Evidence] = field(default_factory=dict)
     fault: str | None = None
+    missing_replicas: int = 0
+    """How many replicas more its evidence could have by now: the topic was made when brokers were
+    away, or there were fewer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

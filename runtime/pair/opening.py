@@ -10,6 +10,7 @@ import trio
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
 from runtime.pair.evidence import (
+    TOPIC,
     Agreed,
     CannotTell,
     Contradicted,
@@ -26,7 +27,8 @@ from runtime.pair.evidence import (
 from runtime.pair.evidence_topic import read_evidence, write_evidence
 from runtime.witness import ActiveSite, Pair, WitnessPaths
 from runtime.zookeeper import Create, NodeExists, ZooKeeper
-from wire.net import Cluster, NetworkFault, open_cluster
+from wire.net import Cluster, ClusterView, NetworkFault, open_cluster
+from wire.net.topic_creation import MOST_REPLICAS
 
 CLIENT_ID: Final = "failover-pair"
 """No fence lets it through by name; a fence closes none of our internal topics."""
@@ -84,6 +86,7 @@ async def look_at_site(
             topic_ids=frozenset(
                 topic.topic_id for topic in view.topics.values() if topic.topic_id.int
             ),
+            missing_replicas=_missing_replicas(view),
             evidence=next(
                 (one for one in evidence if one.is_of(path, configuration.clusters)), None
             ),
@@ -99,6 +102,15 @@ async def look_at_site(
             ),
         )
     return SiteSeen(fault=f"no answer within {timeout_s:g} s")
+
+
+def _missing_replicas(view: ClusterView) -> int:
+    """Return how many replicas more the evidence would get if its topic were made now."""
+    topic = view.topics.get(TOPIC)
+    if topic is None or not topic.partitions:
+        return 0
+    fewest = min(len(partition.replicas) for partition in topic.partitions.values())
+    return max(0, min(MOST_REPLICAS, len(view.brokers)) - fewest)
 
 
 async def look_at_pair(

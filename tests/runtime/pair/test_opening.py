@@ -7,13 +7,15 @@ import pytest
 import trio
 
 import runtime.pair.opening
+from mirror.flow.pair_watch import told_pair
 from runtime.config import load
-from runtime.pair.evidence import SiteSeen
-from runtime.pair.opening import look_at_pair
+from runtime.pair.evidence import TOPIC, PairSeen, SiteSeen
+from runtime.pair.opening import look_at_pair, look_at_site
 from runtime.witness import ActiveSite, Pair, WitnessPaths
 from runtime.zookeeper import Node, ZooKeeper
 from tests.dc_yaml import dc_yaml, flow
-from wire.net import Cluster
+from tests.doubles.fake_cluster import run_fake_cluster
+from wire.net import Cluster, open_cluster
 
 PATHS = WitnessPaths(root="/kafka-dr")
 
@@ -65,3 +67,32 @@ async def test_patterns_of_other_pairs_are_tried_at_a_first_start_alone(
     clusters = {"dc1": cast("Cluster", None)}
     await look_at_pair(load(file), cast("ZooKeeper", Server()), clusters)
     assert tried == [is_first_start]
+
+
+@pytest.mark.parametrize(("brokers", "missing"), [(1, 0), (2, 1), (3, 2), (5, 2)])
+async def test_replicas_that_the_evidence_could_have_by_now_are_counted(
+    tmp_path: Path, brokers: int, missing: int
+) -> None:
+    file = tmp_path / "dc.yaml"
+    file.write_text(dc_yaml(flow("dc1", "dc2")))
+    async with (
+        run_fake_cluster(brokers) as fake,
+        open_cluster(fake.bootstrap, client_id="t") as cluster,
+    ):
+        assert (await look_at_site(cluster, "dc1", load(file))).missing_replicas == 0
+        fake.create_topic(TOPIC, 0)  # with the only replica that it got at a first start
+        cluster.forget(TOPIC)
+        assert (await look_at_site(cluster, "dc1", load(file))).missing_replicas == missing
+
+
+def test_a_check_warns_of_evidence_that_goes_with_one_broker() -> None:
+    seen = PairSeen(
+        path="/r",
+        initial_active="dc1",
+        active=ActiveSite(site="dc1", epoch=0),
+        pair=None,
+        journals=(),
+        sites={"dc1": SiteSeen(missing_replicas=2), "dc2": SiteSeen()},
+    )
+    [warning, _] = told_pair(seen)[0]
+    assert warning.startswith(f"warning: {TOPIC} on dc1 has 2 replicas less than it could")
