@@ -110,6 +110,7 @@ def test_a_topic_made_while_no_controller_lives_moves(stage: Stage, when_step_en
     new = f"{stage.topic}-new"
     when_step_ends("open-target", die)
     stage.promote()
+    lift_fence(stage.file, "dc1")  # which would close it from its first moment on
     create_topic(stage.sites.dc1, new)
     produce(stage.sites.dc1, new, range(100))
     status, said = stage.promote()
