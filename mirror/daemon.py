@@ -73,7 +73,7 @@ async def run_daemon(configuration: Configuration) -> None:
             runner = FlowRunner(configuration, flow, worker, FlowMeasurements(flow.name))
             runners.append(runner)
             nursery.start_soon(runner.run)
-        REGISTRY.register(FlowCollector(runners, pid))
+        REGISTRY.register(FlowCollector(runners))
         names = ", ".join(flow.name for flow in configuration.flows)
         _LOG.info("flows %s; metrics on port %d", names, port)
         await nursery.start(_reload_on_hangup, configuration, runners)

@@ -76,7 +76,7 @@ def _row(name: str, kind: str, labels: Iterable[str], text: str) -> Row:
 
 
 def _mirror() -> Iterable[Metric]:
-    return FlowCollector([], pid=0).collect()
+    return FlowCollector([]).collect()
 
 
 def _failover() -> Iterable[Metric]:

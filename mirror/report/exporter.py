@@ -21,9 +21,8 @@ from mirror.state.measurements import export
 class FlowCollector(Collector):
     """Yields one sample for each thing that is known; what is unknown is absent, not zero."""
 
-    def __init__(self, runners: Sequence[FlowRunner], pid: int) -> None:
+    def __init__(self, runners: Sequence[FlowRunner]) -> None:
         self._runners = runners
-        self._pid = pid
 
     def collect(self) -> Iterable[Metric]:
         """Return all families."""

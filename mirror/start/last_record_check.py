@@ -17,8 +17,6 @@ records of its own, and a piece of the map cannot go back on the source.
 from collections.abc import Container, Iterable, Mapping
 from typing import Final, NamedTuple
 
-import trio
-
 from mirror.clusters.links import Links
 from mirror.clusters.log_ends import Ends, LogEnds
 from mirror.start.start_position import Stop
@@ -30,8 +28,9 @@ from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
-from wire.net.errors import NetworkFault, RequestRefused
+from wire.net.errors import RequestRefused
 from wire.net.operations import read_partition
+from wire.net.side_by_side import ask_each, or_refusal
 from wire.record_batch import BatchHeader, CorruptBatch, Record, crc_is_valid, iterate_records
 from wire.topic_partition import TopicPartition
 
@@ -113,34 +112,23 @@ async def find_rewritten(
     was compacted, or we may not read it. A record that a broker has
     refused for now is to be looked at again before the partition goes on.
     """
-    found: dict[TopicPartition, Stop | RequestRefused] = {}
-    faults: list[NetworkFault] = []
-    limit = trio.CapacityLimiter(AT_ONCE)
+    anchors: dict[TopicPartition, tuple[MirroredPartition, Anchor]] = {}
+    for partition in partitions:
+        key = partition.topic_partition
+        source_ends, target_ends = source[key], target[key]
+        if isinstance(source_ends, LogEnds) and isinstance(target_ends, LogEnds):
+            partition.offset_map.advance(target_ends.end)
+            anchor = anchor_of(partition.offset_map, source_ends, target_ends)
+            if anchor is not None:
+                anchors[key] = partition, anchor
 
-    async def compare(partition: MirroredPartition, anchor: Anchor) -> None:
-        async with limit:
-            try:
-                stop = await _compare(links, partition, anchor, writers)
-            except RequestRefused as refused:
-                found[partition.topic_partition] = refused
-            except NetworkFault as fault:
-                faults.append(fault)  # the nursery would hide its type in a group
-            else:
-                if stop is not None:
-                    found[partition.topic_partition] = stop
+    async def compare(topic_partition: TopicPartition) -> Stop | None:
+        return await _compare(links, *anchors[topic_partition], writers)
 
-    async with trio.open_nursery() as nursery:
-        for partition in partitions:
-            key = partition.topic_partition
-            here, there = source[key], target[key]
-            if isinstance(here, LogEnds) and isinstance(there, LogEnds):
-                partition.offset_map.advance(there.end)
-                anchor = anchor_of(partition.offset_map, here, there)
-                if anchor is not None:
-                    nursery.start_soon(compare, partition, anchor)
-    if faults:
-        raise faults[0]
-    return found
+    answers = await ask_each(anchors, or_refusal(compare), at_once=AT_ONCE)
+    return {
+        topic_partition: answer for topic_partition, answer in answers.items() if answer is not None
+    }
 
 
 async def _compare(

@@ -7,8 +7,6 @@ one that is the mirror's alone.
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
-import trio
-
 from mirror.clusters.log_ends import LogEnds
 from mirror.map.map_log import MapLog
 from mirror.state.partition import MirroredPartition
@@ -18,8 +16,9 @@ from offset_translation.runs import Place
 from offset_translation.tail import Tail, TailGarbled, place_if_expected, sure_place
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
-from wire.net.errors import NetworkFault, RequestRefused
+from wire.net.errors import RequestRefused
 from wire.net.operations import read_partition
+from wire.net.side_by_side import ask_each, or_refusal
 from wire.record_batch import BatchHeader, CorruptBatch
 from wire.topic_partition import TopicPartition
 
@@ -41,31 +40,19 @@ async def read_tails(
 
     A partition of which nothing was ever announced has no tail yet.
     """
-    tails: Tails = {}
-    faults: list[NetworkFault] = []
-    limit = trio.CapacityLimiter(AT_ONCE)
+    asked = {
+        partition.topic_partition: (partition, ends)
+        for partition in partitions
+        if isinstance(ends := target[partition.topic_partition], LogEnds)
+        and len(partition.offset_map)
+        and ends.end
+    }
 
-    async def read(partition: MirroredPartition, ends: LogEnds) -> None:
-        topic_partition = partition.topic_partition
+    async def read(topic_partition: TopicPartition) -> Tail | TailGarbled:
         known = map_log.state.reached.get(topic_partition)
-        async with limit:
-            try:
-                tails[topic_partition] = await _read(
-                    cluster, partition, ends, known, map_log.producer.producer_id
-                )
-            except RequestRefused as refused:
-                tails[topic_partition] = refused
-            except NetworkFault as fault:
-                faults.append(fault)  # the nursery would hide its type in a group
+        return await _read(cluster, *asked[topic_partition], known, map_log.producer.producer_id)
 
-    async with trio.open_nursery() as nursery:
-        for partition in partitions:
-            ends = target[partition.topic_partition]
-            if isinstance(ends, LogEnds) and len(partition.offset_map) and ends.end:
-                nursery.start_soon(read, partition, ends)
-    if faults:
-        raise faults[0]
-    return tails
+    return await ask_each(asked, or_refusal(read), at_once=AT_ONCE)
 
 
 async def find_foreign_writers(
@@ -78,31 +65,23 @@ async def find_foreign_writers(
 
     These targets are the mirror's alone, so that their ends are taken for mirrored ends.
     """
-    found: Tails = {}
-    faults: list[NetworkFault] = []
-    limit = trio.CapacityLimiter(BATCHES_AT_ONCE)
+    asked = {
+        partition.topic_partition: (partition, ends.end)
+        for partition in partitions
+        if isinstance(ends := target[partition.topic_partition], LogEnds)
+        and len(partition.offset_map)
+        and ends.start < ends.end
+    }
 
-    async def read_last(partition: MirroredPartition, end: int) -> None:
-        topic_partition = partition.topic_partition
-        async with limit:
-            try:
-                told = await _foreign_writer(cluster, partition, end, map_log.state)
-            except RequestRefused as refused:
-                found[topic_partition] = refused
-            except NetworkFault as fault:
-                faults.append(fault)  # the nursery would hide its type in a group
-            else:
-                if told is not None:
-                    found[topic_partition] = TailGarbled(told)
+    async def read_last(topic_partition: TopicPartition) -> TailGarbled | None:
+        partition, end = asked[topic_partition]
+        reason = await _foreign_writer(cluster, partition, end, map_log.state)
+        return None if reason is None else TailGarbled(reason)
 
-    async with trio.open_nursery() as nursery:
-        for partition in partitions:
-            ends = target[partition.topic_partition]
-            if isinstance(ends, LogEnds) and len(partition.offset_map) and ends.start < ends.end:
-                nursery.start_soon(read_last, partition, ends.end)
-    if faults:
-        raise faults[0]
-    return found
+    answers = await ask_each(asked, or_refusal(read_last), at_once=BATCHES_AT_ONCE)
+    return {
+        topic_partition: answer for topic_partition, answer in answers.items() if answer is not None
+    }
 
 
 async def _foreign_writer(

@@ -17,7 +17,7 @@ from tests.mirror.groups.source_logs import source_of
 def faults(runner: FlowRunner) -> tuple[dict[str, float], list[str]]:
     """Return the gauge by part, and the lines of the status."""
     registry = CollectorRegistry()
-    registry.register(FlowCollector([runner], 1))
+    registry.register(FlowCollector([runner]))
     gauges = {
         sample.labels["part"]: sample.value
         for family in registry.collect()
