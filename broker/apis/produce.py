@@ -19,12 +19,13 @@ from broker.framing import CloseConnection
 from broker.led_partition import NotLeader
 from broker.log.record_scan import unpacked_at_once
 from broker.log.results import Appended, AppendResult, BatchRefused, Duplicate, StorageError
-from broker.log.validation import KeyCheck, check_keys, check_unpacked_keys
+from broker.log.validation import KeyCheck, RecordRules
 from broker.replication.partition import ALL_IN_SYNC, Partition
 from broker.transactions.decisions import Producer
 from broker.transactions.verification import ASK_AGAIN
 from wire.errors import ErrorCode
 from wire.messages.produce import (
+    BatchIndexAndErrorMessage,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceLeaderIdAndEpoch,
@@ -131,7 +132,7 @@ class Checked:
     transaction   NONE where its transaction is known to be open, or is none
     """
 
-    keys: KeyCheck = check_keys
+    keys: KeyCheck | None = None
     transaction: ErrorCode = ErrorCode.NONE
 
 
@@ -139,7 +140,8 @@ async def _check_before(
     led: Partition, data: PartitionProduceData, request: ProduceRequest, call: Call
 ) -> Checked:
     """Find out what takes long, or others have to be asked; the append must follow at once."""
-    keys = await _check_beside(data, call) if led.log.config.compacts else check_keys
+    rules = led.record_rules()
+    keys = None if rules is None else await _check_beside(data, rules, call)
     if request.transactional_id is None or not data.records:
         return Checked(keys=keys)
     assert isinstance(data.records, memoryview), "decoded records are views of the receive buffer"
@@ -154,25 +156,27 @@ async def _check_before(
     return Checked(keys=keys, transaction=error)
 
 
-async def _check_beside(data: PartitionProduceData, call: Call) -> KeyCheck:
-    """Look for the keys of what takes long before its turn, without stopping the others.
+async def _check_beside(
+    data: PartitionProduceData, rules: RecordRules, call: Call
+) -> KeyCheck | None:
+    """Look at the records of what takes long before its turn, without stopping the others.
 
     That is very many records, or more bytes than are unpacked at once: what a batch says of itself
     does not tell how many those are. Another broker may lead the partition by the time that the
     answer is back.
     """
     if not data.records:
-        return check_keys
+        return None
     assert isinstance(data.records, memoryview), "decoded records are views of the receive buffer"
     try:
         header = parse_header(data.records)
     except CorruptBatch:
-        return check_keys
+        return None
     if header.record_count <= RECORDS_AT_ONCE:
         payload = unpacked_at_once(data.records, header)
         if payload is not None:
-            return lambda _header, _batch: check_unpacked_keys(header, payload)
-    refused = await call.aside.beside(partial(check_keys, header, data.records))
+            return lambda _header, _batch: rules.check_unpacked(header, payload)
+    refused = await call.aside.beside(partial(rules.check, header, data.records))
     return lambda _header, _batch: refused
 
 
@@ -327,12 +331,24 @@ def _answer(index: int, appended: Appended) -> PartitionProduceResponse:
                 log_start_offset=appended.log_start_offset,
             )
         case BatchRefused():
-            return _failed(index, appended.error, appended.reason)
+            return _failed(index, appended.error, appended.reason, appended.record_errors)
 
 
-def _failed(index: int, error: ErrorCode, reason: str | None = None) -> PartitionProduceResponse:
+def _failed(
+    index: int,
+    error: ErrorCode,
+    reason: str | None = None,
+    record_errors: Sequence[tuple[int, str]] = (),
+) -> PartitionProduceResponse:
     return PartitionProduceResponse(
-        index=index, error_code=error, base_offset=-1, error_message=reason
+        index=index,
+        error_code=error,
+        base_offset=-1,
+        record_errors=tuple(
+            BatchIndexAndErrorMessage(batch_index=place, batch_index_error_message=line)
+            for place, line in record_errors
+        ),
+        error_message=reason,
     )
 
 

@@ -17,7 +17,7 @@ from broker.log.readable_log import ReadableLog
 from broker.log.results import Appended, AppendResult, BatchRefused, Duplicate, Origin, StorageError
 from broker.log.segment import NumberedBatch, Segment
 from broker.log.swapping import swap_in
-from broker.log.validation import KeyCheck, check_keys, check_produced
+from broker.log.validation import KeyCheck, check_produced
 from wire.record_batch import BatchHeader, Buffer
 from wire.topic_partition import TopicPartition
 
@@ -73,7 +73,7 @@ class PartitionLog(ReadableLog):
         now_ms: int,
         wall_ms: int | None = None,
         origin: Origin = Origin.CLIENT,
-        check_keys: KeyCheck = check_keys,
+        check_keys: KeyCheck | None = None,
     ) -> Appended:
         """Check, number and write one batch (COORDINATOR: one or more).
 

@@ -73,6 +73,8 @@ class BatchRefused:
 
     error: ErrorCode
     reason: str
+    record_errors: tuple[tuple[int, str], ...] = ()
+    """The records that are to blame, by their number in the batch, each with a line (KIP-467)."""
 
 
 Appended: TypeAlias = AppendResult | Duplicate | BatchRefused

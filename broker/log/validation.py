@@ -1,16 +1,18 @@
 """The checks before a batch is appended, and the header that it gets. Pure.
 
 Rules, codes and their order are those of Kafka's UnifiedLog and LogValidator, as far as the header
-tells. Not seen: timestamps of single records. Records are decoded for a compacted topic only, where
-each must have a key.
+tells. Records are decoded for a compacted topic only, where each must have a key, and for a topic
+that takes no old ones (`message.timestamp.before.max.ms`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from struct import Struct
 from typing import Final, TypeAlias
 
-from broker.log.config import LogConfig
-from broker.log.record_scan import scan_records
+from broker.fairness import RECORDS_AT_ONCE
+from broker.log.config import LONG_MAX, LogConfig
+from broker.log.record_scan import scan_records, unpacked_at_once
 from broker.log.results import BatchRefused
 from broker.log.segment import NumberedBatch
 from wire.errors import ErrorCode
@@ -27,6 +29,8 @@ from wire.record_batch import (
 )
 from wire.record_batch.checksum import crc32c
 
+MOST_NAMED: Final = 1_000
+"""Of records that are to blame; a batch may hold a million."""
 _PLACE: Final = Struct(">qii")
 _CRC: Final = Struct(">I")
 _ATTRIBUTES: Final = Struct(">h")
@@ -35,42 +39,88 @@ _CRC_AT, _ATTRIBUTES_AT, _MAX_TIMESTAMP_AT = 17, 21, 35
 _LOG_APPEND_TIME: Final = 0x08
 
 
-def check_keys(header: BatchHeader, batch: Buffer) -> BatchRefused | None:
-    """Refuse what compaction would take away at once, or take others away for.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordRules:
+    """What single records have to comply with; times in ms, bounds included."""
 
-    That is a record without a key, and one that claims another offset than it gets: it would count
-    as later than those of its key that come behind it. Only here are records looked at. Those of
-    one batch may take MAX_RECORDS_BYTES unpacked.
+    needs_keys: bool
+    """A compacted topic: compaction would take a record without a key away at once."""
+    oldest_ms: int
+    newest_ms: int
+
+    def check(self, header: BatchHeader, batch: Buffer) -> BatchRefused | None:
+        """Look at each record. Those of one batch may take MAX_RECORDS_BYTES unpacked."""
+        try:
+            payload = records_payload(batch, header)
+        except CorruptBatch as fault:
+            return _corrupt(str(fault))
+        return self.check_unpacked(header, payload)
+
+    def check_unpacked(self, header: BatchHeader, payload: bytes) -> BatchRefused | None:
+        """Do as `check` does for records that are unpacked already.
+
+        Each record that is to blame is named, as in Kafka's LogValidator, up to MOST_NAMED.
+        """
+        keyless: list[int] = []
+        untimely: list[tuple[int, int]] = []
+        try:
+            for place, record in enumerate(scan_records(payload, header.record_count)):
+                if self.needs_keys and record.offset_delta != place:
+                    # It would count as later than those of its key that come behind it.
+                    return _invalid(
+                        f"record {place} of the batch has offset delta {record.offset_delta}"
+                    )
+                if self.needs_keys and record.key is None:
+                    keyless.append(place)
+                time_ms = header.base_timestamp + record.time_delta
+                if time_ms >= 0 and not self.oldest_ms <= time_ms <= self.newest_ms:
+                    untimely.append((place, time_ms))
+        except CorruptBatch as fault:
+            return _corrupt(str(fault))
+        return _refuse_records(keyless, untimely)
+
+
+def record_rules(config: LogConfig, now_ms: int) -> RecordRules | None:
+    """Return what single records have to comply with, None if nobody has to look at them.
+
+    The largest timestamp stands in a batch's header, so `message.timestamp.after.max.ms` alone is
+    no reason to look.
     """
-    try:
-        payload = records_payload(batch, header)
-    except CorruptBatch as fault:
-        return _corrupt(str(fault))
-    return check_unpacked_keys(header, payload)
+    has_oldest = not config.stamps_append_time and config.message_timestamp_before_max_ms < LONG_MAX
+    return _rules(config, now_ms) if config.compacts or has_oldest else None
 
 
-def check_unpacked_keys(header: BatchHeader, payload: bytes) -> BatchRefused | None:
-    """Do as `check_keys` does for records that are unpacked already."""
-    try:
-        records = scan_records(payload, header.record_count)
-        for place, record in enumerate(records):
-            if record.key is None:
-                return _invalid("a compacted topic takes no record without a key")
-            if record.offset_delta != place:
-                return _invalid(
-                    f"record {place} of the batch has offset delta {record.offset_delta}"
-                )
-    except CorruptBatch as fault:
-        return _corrupt(str(fault))
-    return None
+def _rules(config: LogConfig, now_ms: int) -> RecordRules:
+    is_stamped = config.stamps_append_time
+    return RecordRules(
+        needs_keys=config.compacts,
+        oldest_ms=0 if is_stamped else now_ms - config.message_timestamp_before_max_ms,
+        newest_ms=2 * LONG_MAX if is_stamped else now_ms + config.message_timestamp_after_max_ms,
+    )
+
+
+def _refuse_records(
+    keyless: Sequence[int], untimely: Sequence[tuple[int, int]]
+) -> BatchRefused | None:
+    """Refuse a batch for single records; the code is that of times, where any is wrong."""
+    found = [(place, "a compacted topic takes no record without a key") for place in keyless]
+    found += [(place, f"timestamp {time_ms} is out of bounds") for place, time_ms in untimely]
+    if not found:
+        return None
+    count = len({place for place, _ in found})
+    return BatchRefused(
+        error=ErrorCode.INVALID_TIMESTAMP if untimely else ErrorCode.INVALID_RECORD,
+        reason=f"{count} of the batch's records are refused: {found[0][1]}",
+        record_errors=tuple(sorted(found)[:MOST_NAMED]),
+    )
 
 
 KeyCheck: TypeAlias = Callable[[BatchHeader, Buffer], BatchRefused | None]
-"""`check_keys`, or what it has said of a batch for which it took long."""
+"""`RecordRules.check`, or what it has said of a batch for which it took long."""
 
 
 def check_produced(
-    batch: Buffer, config: LogConfig, now_ms: int, check_keys: KeyCheck = check_keys
+    batch: Buffer, config: LogConfig, now_ms: int, check_keys: KeyCheck | None = None
 ) -> BatchHeader | BatchRefused:
     """Check what a producer sent for one partition: exactly one sound batch."""
     try:
@@ -89,10 +139,18 @@ def check_produced(
         _check_size(header, config)
         or _check_crc(header, batch)
         or _check_contents(header)
-        or _check_timestamps(header, config, now_ms)
-        or (check_keys(header, batch) if config.compacts else None)
+        or _check_timestamps(header, batch, config, now_ms)
+        or _check_records(header, batch, record_rules(config, now_ms), check_keys)
         or header
     )
+
+
+def _check_records(
+    header: BatchHeader, batch: Buffer, rules: RecordRules | None, known: KeyCheck | None
+) -> BatchRefused | None:
+    if rules is None:
+        return None
+    return rules.check(header, batch) if known is None else known(header, batch)
 
 
 def check_own(
@@ -171,17 +229,24 @@ def _check_contents(header: BatchHeader) -> BatchRefused | None:
     return None
 
 
-def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> BatchRefused | None:
+def _check_timestamps(
+    header: BatchHeader, batch: Buffer, config: LogConfig, now_ms: int
+) -> BatchRefused | None:
+    """Refuse by what the header says; the records are named where looking at them is quick."""
     if config.stamps_append_time:
         if header.is_log_append_time:
             return _timestamp("a producer may not stamp with LogAppendTime")
         return None
+    refused = None
     if header.max_timestamp - now_ms > config.message_timestamp_after_max_ms:
-        return _timestamp(f"{header.max_timestamp} is too far in the future")
-    first = header.base_timestamp
-    if first >= 0 and now_ms - first > config.message_timestamp_before_max_ms:
-        return _timestamp(f"{first} is too far in the past")
-    return None
+        refused = _timestamp(f"{header.max_timestamp} is too far in the future")
+    elif 0 <= header.base_timestamp < now_ms - config.message_timestamp_before_max_ms:
+        refused = _timestamp(f"{header.base_timestamp} is too far in the past")
+    if refused is None or header.record_count > RECORDS_AT_ONCE:
+        return refused
+    payload = unpacked_at_once(batch, header)
+    named = None if payload is None else _rules(config, now_ms).check_unpacked(header, payload)
+    return named if named is not None and named.record_errors else refused
 
 
 def _corrupt(reason: str) -> BatchRefused:

@@ -22,7 +22,7 @@ from broker.log.results import (
     OffsetOutOfRange,
     Origin,
 )
-from broker.log.validation import KeyCheck, check_keys
+from broker.log.validation import KeyCheck, RecordRules, record_rules
 from broker.replication.in_sync import UNKNOWN, Follower, InSync, IsrRules, PendingIsrChange
 from broker.replication.leadership import NO_LEADER, Leadership
 from broker.replication.quotas import is_throttled
@@ -183,7 +183,7 @@ class Partition(Replica):
         *,
         acks: int,
         is_fenced: bool,
-        check_keys: KeyCheck = check_keys,
+        check_keys: KeyCheck | None = None,
         is_verified: bool = False,
     ) -> Appended:
         """Append a producer's batch, or say why not.
@@ -215,6 +215,10 @@ class Partition(Replica):
         if isinstance(appended, AppendResult):
             self._grown()
         return appended
+
+    def record_rules(self) -> RecordRules | None:
+        """Return what single records have to comply with now; None if nobody looks at them."""
+        return record_rules(self.log.config, self._clock.wall_ms())
 
     def append_own(self, batch: bytes | bytearray) -> int:
         """Append a batch that this broker built itself; return its first offset.

@@ -9,6 +9,7 @@ import pytest
 import trio
 
 from broker.apis.table import APIS
+from broker.replication.partition import Partition
 from broker.transactions.decisions import Producer
 from tests.broker.rig import NOW_MS, batch, fetch, outcome, produce, serving
 from wire.errors import ErrorCode
@@ -36,7 +37,7 @@ from wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from wire.record_batch import iterate_batches, iterate_records
+from wire.record_batch import Record, build_batch, iterate_batches, iterate_records
 from wire.topic_partition import TopicPartition
 
 
@@ -431,3 +432,21 @@ async def test_only_the_admin_client_writes_to_internal_topics(tmp_path: Path) -
         assert outcome(await client.ask(request)) == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)
         admin = await client.ask(request, client_id="__admin_client")
         assert outcome(admin) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
+
+
+async def test_a_producer_hears_which_records_are_to_blame(tmp_path: Path) -> None:
+    """A client can fail those and send the others again (KIP-467)."""
+    times = (NOW_MS, NOW_MS - 3_600_000)
+    records = [Record(place, time_ms, b"k", b"v") for place, time_ms in enumerate(times)]
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        led = rig.node.led("t", 0)
+        assert isinstance(led, Partition)
+        led.log.config = led.log.config.with_overrides({"message.timestamp.before.max.ms": "60000"})
+        answer = await client.ask(produce(build_batch(records)))
+        [told] = answer.responses[0].partition_responses
+        assert told.error_code == ErrorCode.INVALID_TIMESTAMP
+        assert [one.batch_index for one in told.record_errors] == [1]
+        assert "1 of the batch's records are refused" in (told.error_message or "")
+        older = (await client.ask(produce(build_batch(records)), 7)).responses[0]
+        assert older.partition_responses[0].error_code == ErrorCode.INVALID_TIMESTAMP
+        assert outcome(await client.ask(produce(build_batch(records[:1])))) == (ErrorCode.NONE, 0)

@@ -63,10 +63,10 @@ class ListLog:
         now_ms: int,
         wall_ms: int,
         origin: Origin,
-        check_keys: KeyCheck,
+        check_keys: KeyCheck | None,
     ) -> AppendResult:
         assert min(now_ms, wall_ms) >= 0
-        assert callable(check_keys)
+        assert check_keys is None or callable(check_keys)
         assert origin is Origin.CLIENT
         self.entries.append(Entry(leader_epoch, batch))
         return self._result()
