@@ -6,6 +6,7 @@ pytest-trio takes a clock only from the arguments of a test. With `usefixtures` 
 and the test waits for real, so each such test names `autojump_clock` itself.
 """
 
+import gc
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -31,6 +32,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the files that take long first; test processes take whole files in this order."""
     slow = {item.path for item in items if item.get_closest_marker("integration") is not None}
     items.sort(key=lambda item: rank(item.nodeid, is_in_slow_file=item.path in slow))
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and collected tests, which stay, to no garbage collector: it walks them else.
+
+    A fourteenth of the processor time of the tests without brokers went there.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
