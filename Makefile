@@ -18,13 +18,14 @@ help:
 
 setup: .venv/.installed
 
+# Python compiles a module when it is first imported, and keeps that: pip would compile three times as many.
 # The lock is everything, so pip resolves nothing: its resolver takes `coverage[toml]`, which
 # pytest-cov asks for, for another package than the pinned `coverage`, and refuses the newer release.
 .venv/.installed: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; %s is %s (set PYTHON=)" % (sys.executable, sys.version.split()[0]) if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -e .
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps --no-compile -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-compile -e .
 	$(BIN)/pip check --disable-pip-version-check
 	@touch $@
 
