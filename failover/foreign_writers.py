@@ -10,16 +10,15 @@ instead.
 """
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
-
-import trio
 
 from failover.map_follower import MapFollower
 from failover.site import Site, SiteUnclear
 from offset_translation.runs import Place
 from offset_translation.tail import place_if_expected
-from wire.net import NetworkFault
 from wire.net.operations import read_partition
+from wire.net.side_by_side import ask_each
 from wire.record_batch import BatchHeader, CorruptBatch, Record, iterate_records
 from wire.topic_partition import TopicPartition
 
@@ -37,32 +36,22 @@ async def find_foreign_writers(
     target = follower.target
     told_by_end = [partition for partition in partitions if follower.is_told_by_end(partition)]
     starts = await target.starts(told_by_end)
-    reasons: dict[TopicPartition, str] = {}
-    faults: list[NetworkFault] = []
-    limit = trio.CapacityLimiter(AT_ONCE)
-
-    async def look(partition: TopicPartition) -> None:
-        async with limit:
-            try:
-                why = await _foreign_writer(source, follower, partition)
-            except NetworkFault as fault:
-                faults.append(fault)  # the nursery would hide its type in a group
-                return
-        if why is not None:
-            reasons[partition] = (
-                f"{target.name} {partition}: {why}, so its end does not tell what of"
-                f" {source.name} is there; compare both sites, then begin it anew with `mirror"
-                f" restart {source.name}-{target.name} {partition.topic} --from-earliest`, which"
-                f" deletes {target.name}'s copy"
-            )
-
-    async with trio.open_nursery() as nursery:
-        for partition in told_by_end:
-            if starts[partition] < follower.target_ends[partition]:
-                nursery.start_soon(look, partition)
-    if faults:
-        raise faults[0]
-    return dict(sorted(reasons.items()))
+    written = [
+        partition
+        for partition in told_by_end
+        if starts[partition] < follower.target_ends[partition]
+    ]
+    reasons = await ask_each(written, partial(_foreign_writer, source, follower), at_once=AT_ONCE)
+    return {
+        partition: (
+            f"{target.name} {partition}: {reason}, so its end does not tell what of"
+            f" {source.name} is there; compare both sites, then begin it anew with `mirror"
+            f" restart {source.name}-{target.name} {partition.topic} --from-earliest`, which"
+            f" deletes {target.name}'s copy"
+        )
+        for partition, reason in sorted(reasons.items())
+        if reason is not None
+    }
 
 
 async def _foreign_writer(

@@ -22,8 +22,8 @@ from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from offset_translation.tail import Tail, TailGarbled, place_if_expected, sure_place
 from offset_translation.topic_identity import NO_ID, is_recreated
-from wire.net import NetworkFault
 from wire.net.operations import read_partition
+from wire.net.side_by_side import ask_each
 from wire.record_batch import BatchHeader, CorruptBatch
 from wire.topic_partition import TopicPartition
 
@@ -62,31 +62,23 @@ async def find_mirrored_ends(
     starts = await follower.target.starts(wanted)
     topic_ids = await follower.target.topic_ids({topic for topic, _ in wanted})
     ends: dict[TopicPartition, MirroredEnd] = {}
-    faults: list[NetworkFault] = []
-    limit, scans = trio.CapacityLimiter(AT_ONCE), trio.CapacityLimiter(SCANS_AT_ONCE)
+    told_by_end: list[TopicPartition] = []
+    for partition in wanted:
+        made_for = follower.target_ids.get(partition, NO_ID)
+        if not follower.knows(partition) or is_recreated(
+            made_for, topic_ids.get(partition.topic, NO_ID)
+        ):
+            ends[partition] = _nothing_mirrored(follower, partition, starts[partition])
+        elif follower.is_told_by_end(partition):
+            told_by_end.append(partition)
+        else:
+            ends[partition] = _as_the_map_says(follower, partition)
+    scans = trio.CapacityLimiter(SCANS_AT_ONCE)
 
-    async def look(partition: TopicPartition) -> None:
-        async with limit:
-            try:
-                start = starts[partition]
-                ends[partition] = await _end_by_batches(follower, partition, start, scans)
-            except NetworkFault as fault:
-                faults.append(fault)  # the nursery would hide its type in a group
+    async def end_by_batches(partition: TopicPartition) -> MirroredEnd:
+        return await _end_by_batches(follower, partition, starts[partition], scans)
 
-    async with trio.open_nursery() as nursery:
-        for partition in wanted:
-            made_for = follower.target_ids.get(partition, NO_ID)
-            if not follower.knows(partition) or is_recreated(
-                made_for, topic_ids.get(partition.topic, NO_ID)
-            ):
-                ends[partition] = _nothing_mirrored(follower, partition, starts[partition])
-            elif follower.is_told_by_end(partition):
-                nursery.start_soon(look, partition)
-            else:
-                ends[partition] = _as_the_map_says(follower, partition)
-    if faults:
-        raise faults[0]
-    return ends
+    return ends | await ask_each(told_by_end, end_by_batches, at_once=AT_ONCE)
 
 
 def _nothing_mirrored(follower: MapFollower, partition: TopicPartition, start: int) -> MirroredEnd:
