@@ -6,7 +6,7 @@ from uuid import UUID
 
 from runtime.clock import now_ms
 from runtime.map_writers import WITHOUT_ID, MapWriters, Writers, WritersUnknown, begun_writers
-from runtime.witness import WitnessGarbled, WitnessPaths
+from runtime.witness import WitnessGarbled, WitnessPaths, assigned_writers
 from runtime.zookeeper import BadVersion, Node, NodeExists, NoNode, ZooKeeper, ZooKeeperFault
 from wire.errors import ErrorCode, describe
 from wire.net import Cluster, NetworkFault
@@ -59,6 +59,9 @@ class WitnessWriters:
             node = await self._zookeeper.get(self._path)
             known = await self._read(node)
             begun = begun_writers(known, end, topic_id)
+            if known.adopts:
+                for producer_id in await self._at_work():
+                    begun = begun.with_producer(producer_id, now_ms())
             try:
                 if node is None or begun != known:
                     await self._put(node, begun)
@@ -66,6 +69,14 @@ class WitnessWriters:
                 continue
             self._known = begun
             return end if known.adopts else 0
+
+    async def _at_work(self) -> frozenset[int]:
+        """Return the writers of workers that have partitions: of an earlier version, unregistered.
+
+        Such a worker goes on to write while the others are started anew.
+        """
+        node = await self._zookeeper.get(self._assignment)
+        return frozenset() if node is None else assigned_writers(node.data)
 
     async def _put(self, node: Node | None, wanted: MapWriters) -> None:
         """Write the node, if it is as it was read; raises NodeExists, NoNode or BadVersion."""

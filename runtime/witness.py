@@ -144,6 +144,18 @@ def assigned_partitions(data: bytes) -> frozenset[TopicPartition]:
         raise WitnessGarbled(f"witness: no valid assignment: {data[:80]!r}") from error
 
 
+def assigned_writers(data: bytes) -> frozenset[int]:
+    """Return the producer ids by which the workers of an assignment write the map.
+
+    The rest of it is the mirror's. Raises WitnessGarbled.
+    """
+    try:
+        writers = unpack_json(data)["writers"].values()
+        return frozenset(whole_number(producer_id) for producer_id, _ in writers)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise WitnessGarbled(f"witness: no valid assignment: {data[:80]!r}") from error
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WitnessPaths:
     """The paths below `root`, the configuration's coordination.path."""

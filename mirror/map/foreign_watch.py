@@ -62,8 +62,8 @@ def told_foreign(foreign: Mapping[str, ForeignRecords]) -> list[str]:
     """Return a line about each map topic to which others have written, and what to do."""
     return [
         f"{topic}: not believed, as their producers are not registered ({one.count} records):"
-        f" {'; '.join(one.describe())}. `mirror check` says who may write there. If they are the"
-        " mirror's, because the witness is new or an old copy, `mirror rebuild-map` makes them anew"
+        f" {'; '.join(one.describe())}. `mirror check` says who may write there; if they are the"
+        " mirror's own, as the witness is an old copy: docs/operate/lost-witness.md says what to do"
         for topic, one in sorted(foreign.items())
         if one.count
     ]

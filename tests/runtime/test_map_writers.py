@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mirror.workers.handover import Assignment
+from offset_translation.map_records import MirrorProducer
 from runtime.map_registry import Anybody, WitnessWriters
 from runtime.map_writers import (
     MOST_NAMED,
@@ -21,6 +23,7 @@ from runtime.map_writers import (
 from runtime.witness import WitnessGarbled, WitnessPaths
 from runtime.zookeeper import ZooKeeper, ZooKeeperUnreachable
 from tests.doubles.memory_nodes import MemoryNodes
+from wire.topic_partition import TopicPartition
 
 PATHS = WitnessPaths(root="/dr")
 NODE = PATHS.map_writers("dc1", "dc2")
@@ -73,7 +76,9 @@ async def test_what_a_client_put_into_a_map_before_the_first_start_is_not_believ
 
 async def test_the_map_of_an_earlier_version_is_adopted_once_as_it_is() -> None:
     nodes = MemoryNodes()
-    nodes.nodes[PATHS.assignment("dc1", "dc2")] = (b"", 0)
+    old = MirrorProducer(producer_id=1_007, producer_epoch=0)
+    worker = Assignment(version=1, owners={TopicPartition("t", 0): "w"}, writers={"w": old})
+    nodes.nodes[PATHS.assignment("dc1", "dc2")] = (worker.encode(), 0)
     assert await registry(nodes).believes(-1, 8)
     writer = registry(nodes)
     assert await writer.begin(end=9, topic_id=MAP_ID) == 9
@@ -81,6 +86,7 @@ async def test_the_map_of_an_earlier_version_is_adopted_once_as_it_is() -> None:
     reader = registry(nodes)
     assert await reader.believes(-1, 8)
     assert not await reader.believes(-1, 9)
+    assert await reader.believes(1_007, 9), "a worker of that version that is still at work"
 
 
 async def test_a_map_that_was_made_again_holds_nothing_that_was_adopted() -> None:
