@@ -68,6 +68,8 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "keep it.",
         "audit.driver_memory": "The memory of Spark's driver.",
         "audit.cores": "The processors that Spark may take.",
+        "audit.master": "The master of a Spark cluster, as Spark writes it: `spark://host:7077`, "
+        "`yarn`, `k8s://https://host:6443`. Without it Spark runs inside of the program.",
         "audit.in_flight_limit_ms": "How long a record may wait for the mirror. One that has "
         "waited longer when the audit looks is a finding.",
         "metrics.host": "The address at which programs serve their pages.",
@@ -150,6 +152,7 @@ class AuditConfig:
     output: Path
     driver_memory: str
     cores: int
+    master: str | None
     in_flight_limit_ms: int
     """What has not been mirrored for longer is a finding."""
 
@@ -322,6 +325,7 @@ def _audit(section: Section, path: Path) -> AuditConfig:
         output=output if output.is_absolute() else path.parent / output,
         driver_memory=memory,
         cores=section.integer("cores", 2, least=1, most=1024),
+        master=section.optional_string("master"),
         in_flight_limit_ms=section.integer("in_flight_limit_ms", 3_600_000, least=1_000),
     )
     section.finish()

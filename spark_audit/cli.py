@@ -21,6 +21,12 @@ def _report() -> Act:
     return report
 
 
+def _package() -> Act:
+    from spark_audit.commands import package
+
+    return package
+
+
 def _metrics() -> Act:
     from spark_audit.commands import serve_metrics
 
@@ -30,9 +36,11 @@ def _metrics() -> Act:
 def _faults() -> Faults:
     from runtime.config import ConfigurationError
     from runtime.metrics import AddressInUse
+    from spark_audit.commands import BadSetting
     from spark_audit.result.store import ResultUnusable
 
-    return dict.fromkeys((ConfigurationError, ResultUnusable, AddressInUse), ExitStatus.BAD_INPUT)
+    faults = (ConfigurationError, ResultUnusable, AddressInUse, BadSetting)
+    return dict.fromkeys(faults, ExitStatus.BAD_INPUT)
 
 
 PROGRAM: Final = Program(
@@ -63,6 +71,18 @@ PROGRAM: Final = Program(
                     help="audit only this topic; the option may be repeated",
                     is_repeated=True,
                 ),
+                Option(
+                    names=("--master",),
+                    metavar="MASTER",
+                    help="the master of a Spark cluster (default: audit.master of the "
+                    "configuration, or a Spark inside of this program)",
+                ),
+                Option(
+                    names=("--conf",),
+                    metavar="NAME=VALUE",
+                    help="a setting of Spark's own; the option may be repeated",
+                    is_repeated=True,
+                ),
                 Option(names=("--json",), help="print verdict.json instead of the report"),
             ),
             reads_configuration=True,
@@ -71,7 +91,11 @@ PROGRAM: Final = Program(
             name="report",
             help="Print a stored result with every finding.",
             load=_report,
-            examples=("spark-audit report audit", "spark-audit report --json audit"),
+            examples=(
+                "spark-audit report audit",
+                "spark-audit report --json audit",
+                "spark-audit report --html audit.html audit",
+            ),
             words=(
                 Word(
                     name="folder",
@@ -81,7 +105,36 @@ PROGRAM: Final = Program(
                     completes=Completes.DIRECTORY,
                 ),
             ),
-            options=(Option(names=("--json",), help="print verdict.json and all findings"),),
+            options=(
+                Option(names=("--json",), help="print verdict.json and all findings"),
+                Option(
+                    names=("--html",),
+                    metavar="FILE",
+                    help="write the result as one page that needs no other file",
+                    convert=Path,
+                    completes=Completes.FILE,
+                ),
+                Option(
+                    names=("--docs",),
+                    metavar="ADDRESS",
+                    help="the address of this documentation, for links in the page",
+                ),
+            ),
+        ),
+        Command(
+            name="package",
+            help="Write an archive with what Spark's workers import, for --py-files.",
+            load=_package,
+            examples=("spark-audit package workers.zip",),
+            words=(
+                Word(
+                    name="archive",
+                    metavar="FILE",
+                    help="the archive",
+                    convert=Path,
+                    completes=Completes.FILE,
+                ),
+            ),
         ),
         Command(
             name="metrics",

@@ -6,16 +6,19 @@ from collections.abc import Iterable
 
 import trio
 
+from runtime.clock import now_ms
 from runtime.command import Options
 from runtime.output import complain, print_line
 from runtime.program import ExitStatus
 from runtime.starting import unwind_at_signals
+from spark_audit.archive import COMPILED, write_archive
 from spark_audit.result.exporter import serve
+from spark_audit.result.page import html_page
 from spark_audit.result.report import long_report, short_report
 from spark_audit.result.store import Result, ResultUnusable
 from spark_audit.result.verdict import Answer, Verdict, decode
 from spark_audit.run import run_audit
-from spark_audit.session import quieten_py4j
+from spark_audit.session import Cluster, quieten_py4j
 
 
 def run(options: Options) -> int:
@@ -23,7 +26,11 @@ def run(options: Options) -> int:
     quieten_py4j()
     unwind_at_signals()  # unwinding ends the JVM and removes its files
     output = options.output or options.configuration.audit.output
-    verdict = run_audit(options.configuration, options.topic, output)
+    cluster = Cluster(
+        master=options.master or options.configuration.audit.master,
+        settings=settings_of(options.conf or ()),
+    )
+    verdict = run_audit(options.configuration, options.topic, output, cluster)
     if options.json:
         print_lines(Result(output).verdict_text().splitlines())
     elif verdict.flows:
@@ -31,11 +38,49 @@ def run(options: Options) -> int:
     return _finish(verdict)
 
 
+class BadSetting(Exception):
+    """What was given with --conf is no setting; one line."""
+
+
+def settings_of(given: Iterable[str]) -> dict[str, str]:
+    """Return Spark's settings as they are given on the command line; raises BadSetting."""
+    settings: dict[str, str] = {}
+    for one in given:
+        name, is_set, value = one.partition("=")
+        if not name or not is_set:
+            raise BadSetting(f"--conf {one}: settings are given as spark.name=value")
+        settings[name] = value
+    return settings
+
+
+def package(options: Options) -> int:
+    """Write the archive with what Spark's workers import."""
+    try:
+        write_archive(options.archive)
+    except OSError as error:
+        raise ResultUnusable(f"{options.archive}: {error.strerror}") from error
+    print_lines(
+        [
+            f"{options.archive}: give it to spark-submit with --py-files",
+            f"where workers run, install for their Python: {', '.join(COMPILED)}",
+        ]
+    )
+    return ExitStatus.DONE
+
+
 def report(options: Options) -> int:
     """Print a stored result, with every finding."""
     unwind_at_signals()
     result = Result(options.folder)
     verdict = _stored(result)
+    if options.html is not None:
+        page = html_page(verdict, result.findings(), now_ms=now_ms(), docs=options.docs)
+        try:
+            options.html.write_text(page)
+        except OSError as error:
+            raise ResultUnusable(f"{options.html}: {error.strerror}") from error
+        print_lines([f"{verdict.answer.value}: {options.html}"])
+        return _finish(verdict)
     if options.json:
         findings = list(result.findings())
         print_lines([json.dumps({**json.loads(result.verdict_text()), "findings": findings})])

@@ -20,7 +20,7 @@ from spark_audit.result.store import (
 )
 from spark_audit.result.verdict import Answer, FlowReport, Verdict, answer_for, encode, problem_of
 from spark_audit.scan.scan_plan import Planner
-from spark_audit.session import SparkFailed, open_session
+from spark_audit.session import Cluster, SparkFailed, open_session
 from spark_audit.snapshot import earlier
 from spark_audit.snapshot.bounds import Snapshot
 from spark_audit.snapshot.directions import (
@@ -35,7 +35,12 @@ from wire.net.security import PLAINTEXT
 from wire.topic_partition import TopicPartition
 
 
-def run_audit(configuration: Configuration, topics: Collection[str], output: Path) -> Verdict:
+def run_audit(
+    configuration: Configuration,
+    topics: Collection[str],
+    output: Path,
+    cluster: Cluster = Cluster(),  # noqa: B008 - it is frozen
+) -> Verdict:
     """Audit all flows, of `topics` or (empty) of all their topics, and store the result.
 
     An unreachable cluster or witness, a log that cannot be read and a missing Java give the
@@ -46,7 +51,7 @@ def run_audit(configuration: Configuration, topics: Collection[str], output: Pat
         try:
             memory = _memory(output)
             snapshots = _snapshots(configuration, frozenset(topics), memory)
-            flows = _audit_flows(configuration, snapshots, result)
+            flows = _audit_flows(configuration, snapshots, result, cluster)
             answer, problem = answer_for(flows), problem_of(flows)
             result.write_text(EARLIER, _next_memory(memory, snapshots, flows, topics))
         except (CannotTell, JavaMissing, SparkFailed) as reason:
@@ -70,7 +75,7 @@ def _snapshots(
 
 
 def _audit_flows(
-    configuration: Configuration, snapshots: Sequence[Snapshot], result: Result
+    configuration: Configuration, snapshots: Sequence[Snapshot], result: Result, cluster: Cluster
 ) -> tuple[FlowReport, ...]:
     clusters = configuration.clusters
     bootstrap = {name: cluster.bootstrap for name, cluster in clusters.items()}
@@ -78,7 +83,9 @@ def _audit_flows(
     file = str(configuration.file) if is_secured else ""
     audit = configuration.audit
     reports: list[FlowReport] = []
-    with open_session(cores=audit.cores, driver_memory=audit.driver_memory) as spark:
+    with open_session(
+        cores=audit.cores, driver_memory=audit.driver_memory, cluster=cluster
+    ) as spark:
         for snapshot in snapshots:
             audited = audit_flow(
                 SparkReader(spark),

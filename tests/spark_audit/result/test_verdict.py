@@ -347,5 +347,6 @@ def test_a_verdict_printed_as_json_is_json(
 
     monkeypatch.setattr("spark_audit.commands.run_audit", audited)
     monkeypatch.setattr("spark_audit.commands.unwind_at_signals", lambda: None)
-    run(Options(configuration=None, output=tmp_path, topic=None, json=True))
+    given = {"master": "local[1]", "conf": None}
+    run(Options(configuration=None, output=tmp_path, topic=None, json=True, **given))
     assert decode(capsys.readouterr().out) == UNKNOWN
