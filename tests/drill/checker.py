@@ -9,11 +9,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 from tests.drill.history import (
     GARBLED,
     UNTOLD,
+    Aborted,
     Acked,
     Committed,
     Event,
@@ -34,6 +35,7 @@ class Kind(Enum):
     ALTERED = "a record is not what was produced"
     DUPLICATE = "a record is there more than once"
     CHANGED = "an offset has had two contents"
+    ABORTED = "a record of an aborted transaction was read"
     REORDERED = "a producer's records are not in its order"
     NO_PROGRESS = "nothing went on after the last fault"
     REREAD = "a group was given again what it had committed"
@@ -72,6 +74,7 @@ class Story:
 
     acked: list[Acked]
     refused: list[Refused]
+    aborted: list[Aborted]
     reads: list[Read]
     faults: list[Fault]
     took: list[Took]
@@ -83,37 +86,23 @@ class Story:
 
 def story_of(events: Iterable[Event]) -> Story:
     """Sort the events."""
-    story = Story(
-        acked=[],
-        refused=[],
-        reads=[],
-        faults=[],
-        took=[],
-        committed=[],
-        positions=[],
-        final=defaultdict(dict),
-    )
-    final: dict[str, dict[int, str]] = story.final  # type: ignore[assignment]
+    sorted_out: dict[type[Event], list[Any]] = defaultdict(list)
+    final: dict[str, dict[int, str]] = defaultdict(dict)
     for event in events:
-        match event:
-            case Acked():
-                story.acked.append(event)
-            case Refused():
-                story.refused.append(event)
-            case Fault():
-                story.faults.append(event)
-            case Took():
-                story.took.append(event)
-            case Committed():
-                story.committed.append(event)
-            case Position():
-                story.positions.append(event)
-            case Read(is_final=True):
-                final[event.log].setdefault(event.offset, event.content)
-                story.reads.append(event)
-            case Read():
-                story.reads.append(event)
-    return story
+        sorted_out[type(event)].append(event)
+        if isinstance(event, Read) and event.is_final:
+            final[event.log].setdefault(event.offset, event.content)
+    return Story(
+        acked=sorted_out[Acked],
+        refused=sorted_out[Refused],
+        aborted=sorted_out[Aborted],
+        reads=sorted_out[Read],
+        faults=sorted_out[Fault],
+        took=sorted_out[Took],
+        committed=sorted_out[Committed],
+        positions=sorted_out[Position],
+        final=final,
+    )
 
 
 def check(story: Story, promises: Promises) -> list[Offence]:
@@ -124,6 +113,7 @@ def check(story: Story, promises: Promises) -> list[Offence]:
         *_garbled(story),
         *_duplicates(story),
         *_changed(story),
+        *_read_though_aborted(story),
         *_reordered(story),
         *_without_progress(story, promises),
     }
@@ -202,6 +192,16 @@ def _changed(story: Story) -> Iterator[Offence]:
         if read.offset not in story.final.get(read.log, {}):
             says = f"{read.who} read {read.content}; nothing is there"
             yield _offence(Kind.CHANGED, read.log, read.offset, says)
+
+
+def _read_though_aborted(story: Story) -> Iterator[Offence]:
+    """Hold what consumers were given against what was given up; all of them read committed."""
+    aborted = {(one.log, one.content): one for one in story.aborted}
+    for read in story.reads:
+        one = aborted.get((read.log, read.content))
+        if one is not None:
+            says = f"{read.who} read {one.who} {one.number}, which was aborted"
+            yield _offence(Kind.ABORTED, read.log, read.offset, says)
 
 
 def _reordered(story: Story) -> Iterator[Offence]:

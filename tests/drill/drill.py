@@ -28,6 +28,7 @@ from tests.drill.links import Links
 from tests.drill.workload import PARTITIONS, TOPIC, Group, Progress, open_clients
 
 PRODUCERS: Final = ("p0", "p1")
+TRANSACTORS: Final = ("t0",)
 CONSUMERS: Final = ("c0", "reread0")
 MEMBERS: Final = 2
 PROGRESS_S: Final = 15.0
@@ -94,10 +95,12 @@ async def _drill(options: Options, cluster: Cluster) -> Result:
             clients.start("consume", name)
         for name in PRODUCERS:
             clients.start("produce", name)
+        for name in TRANSACTORS:
+            clients.start("transact", name)
         clients.start("positions", "watcher")
         group = Group(clients, MEMBERS)
-        progress = Progress(options.folder, (*PRODUCERS, *CONSUMERS))
-        await wait_first_acks(progress)
+        progress = Progress(options.folder, (*PRODUCERS, *TRANSACTORS, *CONSUMERS))
+        await wait_first_acks(progress, (*PRODUCERS, *TRANSACTORS))
         began_s = monotonic()
         with (options.folder / "faults.jsonl").open("w") as file:
 
@@ -113,7 +116,7 @@ async def _drill(options: Options, cluster: Cluster) -> Result:
         with trio.move_on_after(options.group_s):
             await _wait_progress(progress, group, quiet_s)
         seconds = monotonic() - began_s
-        for name in (*PRODUCERS, *CONSUMERS):
+        for name in (*PRODUCERS, *TRANSACTORS, *CONSUMERS):
             await clients.finish(name, LAST_WORDS_S)
         for name in (*group.names, "watcher"):
             await clients.finish(name, DRAINED_S)
@@ -177,6 +180,7 @@ def report(result: Result, options: Options) -> Iterator[str]:
     yield f"  {acked} records acknowledged, {acked / result.seconds:.0f} a second"
     yield f"  {len(result.story.refused)} given up by producers, {_longest_gap(result.story)}"
     yield f"  {_group_says(result.story)}"
+    yield f"  {_transactions_say(result.story)}"
     yield f"  every log took records {_recovery_s(result.story):.1f} s after the last fault"
     for name in result.died:
         yield f"  {name} ended by itself"
@@ -195,6 +199,11 @@ def _group_says(story: Story) -> str:
         f"the group was given {len(given)} records, {again} of them again; it committed "
         f"{len(story.committed)} times and took logs over {len(story.took)} times"
     )
+
+
+def _transactions_say(story: Story) -> str:
+    committed = sum(ack.who in TRANSACTORS for ack in story.acked)
+    return f"in transactions {committed} records were committed and {len(story.aborted)} given up"
 
 
 def _recovery_s(story: Story) -> float:

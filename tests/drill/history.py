@@ -44,6 +44,17 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Aborted:
+    """A producer gave this record up with its transaction: nobody may read it as committed."""
+
+    at_s: float
+    who: str
+    log: str
+    content: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
     """A consumer was given this record.
 
@@ -99,9 +110,10 @@ class Fault:
     what: str
 
 
-Event: TypeAlias = Acked | Refused | Read | Took | Committed | Position | Fault
+Event: TypeAlias = Acked | Refused | Aborted | Read | Took | Committed | Position | Fault
 _KINDS: Final[Mapping[str, type[Any]]] = {
-    kind.__name__: kind for kind in (Acked, Refused, Read, Took, Committed, Position, Fault)
+    kind.__name__: kind
+    for kind in (Acked, Refused, Aborted, Read, Took, Committed, Position, Fault)
 }
 
 

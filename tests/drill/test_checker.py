@@ -9,6 +9,7 @@ import pytest
 from tests.drill.checker import Kind, Offence, Promises, check, story_of
 from tests.drill.history import (
     UNTOLD,
+    Aborted,
     Acked,
     Event,
     Fault,
@@ -163,6 +164,15 @@ def test_a_record_that_a_consumer_was_shown_and_that_is_gone_is_found() -> None:
     assert [(offence.kind, offence.offset) for offence in found([*good(), shown])] == [
         ("CHANGED", 10)
     ]
+
+
+def test_a_record_of_an_aborted_transaction_that_was_read_is_found() -> None:
+    events = good()
+    unread = Aborted(at_s=3.0, who="t", log="t-0", content=content(99), number=99)
+    assert not found([*events, unread])
+    read = Aborted(at_s=3.0, who="t", log="t-0", content=content(4), number=4)
+    offences = found([*events, read])
+    assert {(one.kind, one.log, one.offset) for one in offences} == {(Kind.ABORTED.name, "t-0", 2)}
 
 
 def test_records_out_of_their_producers_order_are_found() -> None:

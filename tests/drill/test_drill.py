@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.drill.drill import Options, drill, report
+from tests.drill.drill import TRANSACTORS, Options, drill, report
 
 pytestmark = pytest.mark.integration
 
@@ -22,3 +22,5 @@ async def test_brokers_under_faults_lose_nothing_double_nothing_and_change_nothi
     assert result.offences == [], said
     assert result.died == [], said
     assert len(result.story.acked) > 1_000, said
+    assert result.story.aborted, said
+    assert any(ack.who in TRANSACTORS for ack in result.story.acked), said

@@ -7,7 +7,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from tests.drill.history import Acked, content_of, value_of
+from tests.drill.history import Aborted, Acked, content_of, value_of
 from tests.drill.task import Task
 
 VALUE_BYTES: Final = 200
@@ -16,33 +16,66 @@ ABORTED: Final = 0.25
 FORSAKEN: Final = 0.03
 """So many are neither committed nor aborted: their producer is gone, another takes its name."""
 COMMIT_S: Final = 30.0
+LAST_WORDS_S: Final = 90.0
 
 
 def transact(task: Task) -> None:
-    """Write transactions over all partitions at the rate wanted, and note what was committed."""
+    """Write transactions over all partitions at the rate wanted, and note what became of them.
+
+    The last thing that it does is to end what its last producer may have left open.
+    """
     luck = random.Random(task.name)
     number = 0
     producer: Producer | None = None
     while not task.is_over():
+        count = luck.randint(1, LARGEST)
+        numbers = range(number, number + count)
+        number += LARGEST
         try:
             producer = producer or _producer(task)
-            count = luck.randint(1, LARGEST)
-            wrote = _write(task, producer, number, count)
-            number += count
+            wrote = _write(task, producer, numbers)
             fate = luck.random()
             if fate < FORSAKEN:
                 producer.flush(COMMIT_S)
-                producer = None
+                producer = None  # it can never be committed: its successor aborts it
+                _give_up(task, numbers)
             elif fate < FORSAKEN + ABORTED:
                 producer.abort_transaction(COMMIT_S)
+                _give_up(task, numbers)
             else:
                 _commit(producer)
                 for ack in wrote:
                     task.note(ack)
         except KafkaException as error:
-            number += LARGEST
-            producer = _recover(task, producer, error)
+            producer = _recover(task, producer, error, numbers)
         task.is_over(_pause_s(task.rate, luck))
+    _settle(task)
+
+
+def _settle(task: Task) -> None:
+    deadline_s = monotonic() + LAST_WORDS_S
+    while True:
+        try:
+            _producer(task)
+        except KafkaException as error:
+            sys.stderr.write(f"{task.name}: {monotonic():.3f} {error}\n")
+            if monotonic() > deadline_s:
+                raise
+        else:
+            return
+
+
+def _give_up(task: Task, numbers: range) -> None:
+    for number in numbers:
+        task.note(
+            Aborted(
+                at_s=monotonic(),
+                who=task.name,
+                log=task.log(number % task.partitions),
+                content=content_of(value_of(task.name, number, VALUE_BYTES)),
+                number=number,
+            )
+        )
 
 
 def _pause_s(rate: int, luck: random.Random) -> float:
@@ -57,12 +90,12 @@ def _producer(task: Task) -> Producer:
     return producer
 
 
-def _write(task: Task, producer: Producer, number: int, count: int) -> list[Acked]:
+def _write(task: Task, producer: Producer, numbers: range) -> list[Acked]:
     """Return what was written; safe only once the transaction is committed."""
     wrote: list[Acked] = []
 
     producer.begin_transaction()
-    for which in range(number, number + count):
+    for which in numbers:
         value = value_of(task.name, which, VALUE_BYTES)
         partition = which % task.partitions
         producer.produce(
@@ -103,7 +136,9 @@ def _commit(producer: Producer) -> None:
             return
 
 
-def _recover(task: Task, producer: Producer | None, error: KafkaException) -> Producer | None:
+def _recover(
+    task: Task, producer: Producer | None, error: KafkaException, numbers: range
+) -> Producer | None:
     """Abort, or leave it to the successor of this producer to do so."""
     sys.stderr.write(f"{task.name}: {monotonic():.3f} {error}\n")
     if producer is None or not _said(error).txn_requires_abort():
@@ -112,6 +147,7 @@ def _recover(task: Task, producer: Producer | None, error: KafkaException) -> Pr
         producer.abort_transaction(COMMIT_S)
     except KafkaException:
         return None
+    _give_up(task, numbers)
     return producer
 
 
