@@ -454,6 +454,7 @@ class Positioning:
         if isinstance(tail, Tail):
             partition.offset_map.reach(tail.place)
         partition.skips.lose(stop.lost_records)
+        partition.skips.allow_once(None)  # what was ordered has been tried
         self._interruptions.stop(partition, stop.state, stop.reason, now)
         _LOG.error("%s-%d: %s: %s", partition.topic, partition.index, stop.state.value, stop.reason)
 

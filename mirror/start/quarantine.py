@@ -18,13 +18,13 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final
 
 import trio
 
-from mirror.clusters.admin import GrowTopic, apply
 from mirror.clusters.links import Links
 from mirror.map.map_log import MapLog, MapRecord
+from mirror.start.aside_log import NOBODY, AsideLog, Kept
 from mirror.start.last_values import (
     TooManyKeys,
     is_compacted,
@@ -33,12 +33,11 @@ from mirror.start.last_values import (
     to_restore,
 )
 from mirror.start.start_position import OwnPart, Start, Stop
-from mirror.state.batches import SEQUENCES
 from mirror.state.interruptions import Interruptions
 from mirror.state.live_config import LiveConfig
 from mirror.state.partition import MirroredPartition
 from mirror.state.reverse_flow import ReverseFlow
-from offset_translation.map_records import MirrorProducer, map_topic_name, seal, set_aside
+from offset_translation.map_records import map_topic_name, seal, set_aside
 from offset_translation.topic_identity import NO_ID
 from runtime.clock import now_ms
 from runtime.diverged import (
@@ -47,126 +46,28 @@ from runtime.diverged import (
     OwnRecords,
     is_restored,
     json_line,
-    origin_of,
-    with_origin,
 )
 from runtime.flow_section import Policy
 from runtime.map_registry import append_to_map
 from runtime.map_writers import Writers
 from runtime.topic_names import diverged_topic
 from wire.errors import ErrorCode
-from wire.net.cluster import Cluster
 from wire.net.errors import NetworkFault, RequestRefused
-from wire.net.operations import append, list_offsets, read_partition
+from wire.net.operations import append, list_offsets
 from wire.net.retries import code_of
-from wire.net.topic_creation import ensure_topic
-from wire.record_batch import BatchHeader, CorruptBatch, Record, build_batch, iterate_records
+from wire.record_batch import CorruptBatch, Record, build_batch
 from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
 
-SETTINGS: Final = {
-    "cleanup.policy": "delete",
-    "retention.ms": "-1",
-    "retention.bytes": "-1",
-    "max.message.bytes": str(1 << 30),
-    "message.timestamp.type": "CreateTime",
-    "unclean.leader.election.enable": "false",
-}
-"""Kept until somebody deletes it: for some of these records it is the only place."""
 TOGETHER_BYTES: Final = 512 * 1024
 """About so much goes in one request, and lies in memory."""
-NOBODY: Final = MirrorProducer(producer_id=-1, producer_epoch=-1)
 MOST_NEWER: Final = 5_000_000
 """So many records of the source are looked at to count keys."""
 
 
 class CannotSetAside(Exception):
     """What only the target has stays where it is, and the partition stopped; says why."""
-
-
-class _Kept(NamedTuple):
-    """One record with its origin."""
-
-    record: Record
-    origin: Origin
-
-
-class AsideLog:
-    """One partition of a `.diverged` topic on one site, written by the mirror alone."""
-
-    def __init__(self, cluster: Cluster, where: TopicPartition, producer: MirrorProducer) -> None:
-        """Know where it is; `find_end` asks what is there."""
-        self._cluster = cluster
-        self._where = where
-        self._producer = producer
-        self._sequence = 0
-        self._last: Origin | None = None
-
-    async def find_end(self, partition_count: int, replication_factor: int | None) -> None:
-        """Make the topic if need be, and find the last record; raises NetworkFault."""
-        topic, index = self._where
-        await ensure_topic(
-            self._cluster, topic, replication_factor=replication_factor, configs=SETTINGS
-        )
-        view = await self._cluster.metadata([topic], refresh=True)
-        if len(view.topics[topic].partitions) < partition_count:
-            await apply(self._cluster, GrowTopic(topic=topic, partition_count=partition_count))
-            await ensure_topic(
-                self._cluster, topic, replication_factor=replication_factor, configs=SETTINGS
-            )
-        end = (await list_offsets(self._cluster, [self._where]))[self._where]
-        if isinstance(end, ErrorCode):
-            raise RequestRefused(f"{topic}-{index}", end)
-        if end and not await self._take_from(end - 1, end):
-            await self._take_from(0, end)  # somebody else has written behind
-
-    async def _take_from(self, start: int, end: int) -> bool:
-        """Note the mirror's last batch in a part of the log; return whether it ends the part."""
-        is_last = False
-        async for header, batch in read_partition(self._cluster, *self._where, start, end):
-            is_last = header.producer_id == self._producer.producer_id
-            if is_last and not header.is_control:
-                last = header.base_sequence + header.last_offset_delta
-                self._sequence = (last + 1) % SEQUENCES
-                self._note(header, batch)
-        return is_last
-
-    def _note(self, header: BatchHeader, batch: memoryview) -> None:
-        for record in iterate_records(batch):
-            self._last = origin_of(record) or self._last
-        assert header.record_count, "the mirror writes no batch without records"
-
-    def lacks(self, origin: Origin) -> bool:
-        """Whether a record is still to be written: those of one range go in their order."""
-        last = self._last
-        is_same_range = last is not None and (
-            (last.site, last.topic_id, last.range_start)
-            == (origin.site, origin.topic_id, origin.range_start)
-        )
-        return last is None or not is_same_range or last.offset < origin.offset
-
-    async def write(self, kept: Sequence[_Kept]) -> None:
-        """Append those that are not there; raises NetworkFault, behind which `find_end` tells."""
-        fresh = [one for one in kept if self.lacks(one.origin)]
-        if not fresh:
-            return
-        topic, index = self._where
-        is_numbered = self._producer.producer_id >= 0
-        batch = build_batch(
-            (
-                with_origin(one.record, one.origin)._replace(offset=number)
-                for number, one in enumerate(fresh)
-            ),
-            producer_id=self._producer.producer_id,
-            producer_epoch=self._producer.producer_epoch,
-            base_sequence=self._sequence if is_numbered else -1,
-        )
-        answer = await append(self._cluster, topic, index, batch)
-        if answer.error_code != ErrorCode.NONE:
-            raise RequestRefused(f"{topic}-{index}", code_of(answer.error_code))
-        self._sequence = (self._sequence + len(fresh)) % SEQUENCES
-        self._last = fresh[-1].origin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -354,9 +255,9 @@ class Quarantine:
 
     async def _kept(
         self, partition: MirroredPartition, own: OwnPart
-    ) -> AsyncGenerator[Sequence[_Kept], None]:
+    ) -> AsyncGenerator[Sequence[Kept], None]:
         """Yield the records that only the target has, in order, some at a time."""
-        kept: list[_Kept] = []
+        kept: list[Kept] = []
         size = 0
         async for header, records in OwnRecords(
             self.links.target_data,
@@ -375,7 +276,7 @@ class Quarantine:
                     timestamp_ms=record.timestamp_ms,
                     range_start=own.start,
                 )
-                kept.append(_Kept(record, origin))
+                kept.append(Kept(record, origin))
                 size += len(record.key or b"") + len(record.value or b"")
                 if size >= TOGETHER_BYTES:
                     yield kept

@@ -249,6 +249,19 @@ async def test_an_earlier_range_does_not_pass_for_this_one(tmp_path: Path) -> No
         assert [origin.topic_id.int for _, origin in there.kept(there.dc1)] == [5] * 5 + [6] * 5
 
 
+async def test_what_somebody_else_writes_there_doubles_nothing(tmp_path: Path) -> None:
+    async with staged(tmp_path) as there:
+        await there.set_aside()
+        for cluster in (there.dc1, there.dc2):
+            log = cluster.topics[DIVERGED].partitions[0]
+            write(log, "x", OTHER)
+            log.start = 1  # and its first record was deleted
+        there.quarantine.reverse.arrived.replay(*seal(*WHERE, source_end=20, target_end=20))
+        await there.set_aside()
+        assert there.dc1.topics[DIVERGED].partitions[0].end == 6
+        assert there.dc2.topics[DIVERGED].partitions[0].end == 6
+
+
 async def test_a_file_that_cannot_be_written_stops_the_partition_and_says_so(
     tmp_path: Path,
 ) -> None:

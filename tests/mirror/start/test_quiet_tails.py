@@ -162,3 +162,16 @@ async def test_a_target_from_which_retention_has_taken_everything_is_begun_behin
         stage.delete(COUNT)
         await stage.position()
         assert stage.partition.cursor == Cursor(COUNT, Place(0), COUNT)
+
+
+async def test_an_order_that_did_not_end_this_stop_does_not_wait_for_another_one() -> None:
+    """What was to be set aside here is nothing that only the target has."""
+    async with staged() as stage:
+        stage.delete(6)
+        stage.source.end = COUNT + 3
+        await stage.position()
+        stage.partition.skips.allow_once(Policy.QUARANTINE)
+        stage.partition.retry("restarted", 0)
+        await stage.position()
+        assert stage.partition.state is PartitionState.TARGET_DIVERGED
+        assert stage.partition.skips.allowed_once is None
