@@ -5,8 +5,10 @@
                                      level_ms          heard_ms
 
 Nobody can ask a lost source. The mirror heard where its logs ended (`runtime.known_ends`), and the
-target tells how far they are mirrored. If the mirror has looked on and heard nothing more, its
-last news count as the source's last words. If the mirror ended or slept first, the source may have
+target tells how far they are mirrored. The number of records up to there is the least that is lost.
+
+If the mirror has looked on and heard nothing more, its last news count as the source's last words,
+and the time ends UNSEEN_MS behind them. If the mirror ended or slept first, the source may have
 taken more since: then the number of records is not known, and the time counts until now. What a
 source took that the mirror could not reach any more, nobody can know.
 """
@@ -16,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from runtime.config import LossBudget
-from runtime.known_ends import KnownEnd, KnownEnds
+from runtime.known_ends import UNSEEN_MS, KnownEnd, KnownEnds
 from wire.topic_partition import TopicPartition
 
 SHOWN: Final = 10
@@ -46,7 +48,7 @@ class PartitionLoss:
 
     @property
     def records(self) -> int | None:
-        """The number of offsets that are lost; None where there may be more."""
+        """The number of offsets that are lost by the source's last word; None without one."""
         return None if self.may_have_gone_on else self.at_least
 
     @property
@@ -115,7 +117,7 @@ def _seconds(one: KnownEnd, mirrored: int | None, now_ms: int) -> float | None:
         return None
     if one.level_ms >= one.heard_ms and mirrored < one.end:
         return None  # the mirror had brought all of it: the target has lost some since
-    until_ms = one.heard_ms if one.is_last_word else now_ms
+    until_ms = min(now_ms, one.heard_ms + UNSEEN_MS) if one.is_last_word else now_ms
     return max(0, until_ms - one.level_ms) / 1000
 
 
@@ -137,7 +139,8 @@ def beyond_budget(loss: Loss, budget: LossBudget, source: str) -> str | None:
         )
     if budget.records is not None and loss.at_least > budget.records:
         return (
-            f"{loss.at_least} records of {source} would be lost, and failover.loss_budget.records"
+            f"{loss.at_least} records of {source} at least would be lost, and"
+            f" failover.loss_budget.records"
             f" allows {budget.records} (most in {_most(loss)})"
         )
     seconds = loss.seconds or 0.0
@@ -155,10 +158,9 @@ def loss_lines(loss: Loss, source: str) -> Iterator[str]:
         yield f"loss     not known: no mirror has written down where the logs of {source} ended"
         return
     unknown, losing = len(loss.unknown), sum(1 for one in loss.partitions if one.at_least)
-    least = "at least " if unknown else ""
     seconds = "time not known" if loss.seconds is None else f"up to {loss.seconds:.1f} s"
     yield (
-        f"loss     {least}{loss.at_least} records in {losing} partitions, {seconds}; by news of"
+        f"loss     at least {loss.at_least} records in {losing} partitions, {seconds}; by news of"
         f" {loss.age_s:.1f} s ago"
     )
     if unknown:
@@ -175,11 +177,8 @@ def _partition_line(one: PartitionLoss, loss: Loss) -> str:
     if one.at_least is None:
         return f"{one.partition}: not known, {_why_unknown(one, loss)}"
     where = f"mirrored up to {one.mirrored}, last known end {one.known_end}"
-    if not one.is_known:
-        return f"{one.partition}: at least {one.at_least} records{seconds} ({where}); " + (
-            _why_unknown(one, loss)
-        )
-    return f"{one.partition}: {one.at_least} records{seconds} ({where})"
+    why = "" if one.is_known else f"; {_why_unknown(one, loss)}"
+    return f"{one.partition}: at least {one.at_least} records{seconds} ({where}){why}"
 
 
 def _why_unknown(one: PartitionLoss, loss: Loss) -> str:

@@ -120,24 +120,35 @@ async def take_snapshot(
     )
     if flow is None:
         return seen
+    return await _look_along(configuration, zookeeper, flow, seen, is_source_lost=is_source_lost)
+
+
+async def _look_along(
+    configuration: Configuration,
+    zookeeper: ZooKeeper,
+    flow: FlowConfig,
+    seen: SitesView,
+    *,
+    is_source_lost: bool,
+) -> SitesView:
+    """Return what was seen with what a flow, its two sites and its groups add to it."""
+    paths = WitnessPaths(root=configuration.coordination.path)
     control = FlowControl(zookeeper, paths, flow)
     worker = await control.worker()
     differing = await find_differences(zookeeper, paths, flow)
+    writers = WitnessWriters(zookeeper, paths, flow.source, flow.target)
     async with open_ends(configuration, flow) as ends:
         lost_after_s = configuration.failover.source_lost_after_ms / 1000
         views = await _look_at_both(ends, lost_after_s if is_source_lost else None)
         # Not beside the looks: a map of many holes keeps us busy, and the sites would seem silent.
+        mirrored = Mirrored(ends={}, other_log=None)
         is_there = views[flow.target].fault is None
-        nothing = Mirrored(ends={}, other_log=None)
-        writers = WitnessWriters(zookeeper, paths, flow.source, flow.target)
-        mirrored = nothing
         if is_there and is_source_lost:
             mirrored = await read_mirrored_of_lost(ends.target, flow.source, writers)
         elif is_there:
             mirrored = await _read_mirrored(ends, views[flow.source], writers)
         unfenceable = await _why_unfenceable(ends.source, views[flow.source])
     members = views[flow.source].groups
-    plain = plain_members(members, await count_followers(zookeeper, paths, members))
     loss = None
     if is_source_lost:
         # Behind the looks: the mirror has written meanwhile that it hears nothing any more.
@@ -155,7 +166,7 @@ async def take_snapshot(
         differing=explain(flow, differing) if differing else None,
         unfenceable=unfenceable,
         other_log=mirrored.other_log,
-        plain=plain,
+        plain=plain_members(members, await count_followers(zookeeper, paths, members)),
         loss=loss,
         loss_budget=configuration.failover.loss_budget,
     )

@@ -15,12 +15,16 @@ the flow writes it down again and again: a long document (`runtime.long_document
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from runtime.foreign_json import LARGEST_INT32, read_json, text, whole_number
 from runtime.long_document import LongDocument, assemble, pack
 from runtime.witness import WitnessGarbled
 from wire.topic_partition import TopicPartition
+
+UNSEEN_MS: Final = 4_000
+"""So long a source may have gone on unseen behind its last word: the mirror hears of each partition
+every second, and notices that it slept itself if that was for more than three."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
