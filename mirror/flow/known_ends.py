@@ -43,7 +43,7 @@ class Wakefulness:
 def has_fallen_silent(partitions: FlowPartitions, now_ms: int) -> bool:
     """Tell whether the source was heard of, and is not any more, whatever the partition."""
     known = partitions.known.values()
-    heard = [one.source.heard_ms for one in known if one.source.end is not None]
+    heard = [partition.source.heard_ms for partition in known if partition.source.end is not None]
     return bool(heard) and now_ms - max(heard) >= SILENT_MS
 
 
@@ -94,8 +94,10 @@ class KnownEndsNode:
         now = known_ends(self._partitions, awake_since_ms, now_ms)
         earlier = await self._earlier()
         # A source that answers has told which partitions there are.
-        there = self._share.seen if now.ends else frozenset(earlier.ends if earlier else ())
-        document = now.kept(earlier, there).encode()
+        known_partitions = (
+            self._share.seen if now.ends else frozenset(earlier.ends if earlier else ())
+        )
+        document = now.kept(earlier, known_partitions).encode()
         await write_parts(self._zookeeper, document, self._parts_path)
         await self._write_head(document)
         size = len(document.head) + sum(map(len, document.parts.values()))

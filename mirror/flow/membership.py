@@ -191,8 +191,8 @@ class Membership:
             gone=gone_ends(flow.config, flow.partitions),
             doubted=frozenset(
                 topic_partition
-                for topic_partition, one in flow.partitions.own.items()
-                if not one.has_true_map
+                for topic_partition, partition in flow.partitions.own.items()
+                if not partition.has_true_map
             ),
             restarted=flow.orders.carried_out(flow.partitions.own),
         )
@@ -240,25 +240,25 @@ class Membership:
 
     async def _tell(self) -> None:
         """Write into our node what has been confirmed, at once, and the rates now and then."""
-        told = self._member()
+        written = self._member()
         while True:
             changed = self._engine.share.changed
             now_s = trio.current_time()
             if now_s - self._rates.at_s >= self._look_after_s:
                 self._rates.measure(self._engine, now_s)
-            if self._member() == told:
+            if self._member() == written:
                 with trio.move_on_after(LOOK_S):
                     await changed.wait()
                 continue
-            telling = self._member()
+            writing = self._member()
             try:
-                await self._zookeeper.set(self._path, telling.encode())
+                await self._zookeeper.set(self._path, writing.encode())
             except ZooKeeperUnreachable:
                 await self._zookeeper.wait_connected()
             except NoNode:
                 raise NoMember(f"worker {self.name} has been given up") from None
             else:
-                told = telling
+                written = writing
                 await trio.sleep(GATHER_S)
 
     async def _lead(self) -> None:
@@ -385,12 +385,12 @@ class Membership:
         if now_s - self._looked_s < self._look_after_s:
             return
         self._looked_s = now_s
-        told = {
+        rates = {
             topic_partition: rate
             for member in members.values()
             for topic_partition, rate in member.bytes_per_s.items()
         }
-        self._balance.take_rates(told, self.assignment.owners, members)
+        self._balance.take_rates(rates, self.assignment.owners, members)
 
     @property
     def _look_after_s(self) -> float:

@@ -192,13 +192,13 @@ class FlowRunner:
 
     async def _publish(self, zookeeper: ZooKeeper) -> None:
         """Keep in the witness what is run here, while this worker leads: a file may be reloaded."""
-        told = self.config
+        published = self.config
         while True:
-            if self._leads and told is not self.config:
+            if self._leads and published is not self.config:
                 config = self.config
                 try:
                     await publish_running(zookeeper, self._paths, config)
-                    told = config
+                    published = config
                 except ZooKeeperUnreachable as fault:
                     _LOG.debug("%s: not published: %s", config.name, fault)
             await trio.sleep(RETRY_S)

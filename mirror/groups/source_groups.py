@@ -86,8 +86,8 @@ class SourceGroups:
         """Take over all positions of a group, as asked for."""
         for topic_partition in self.positions.get(group, {}).keys() - positions.keys():
             self._forget(group, topic_partition)
-        for topic_partition, one in positions.items():
-            self._learn(group, topic_partition, SourcePosition(one.offset, one.metadata))
+        for topic_partition, position in positions.items():
+            self._learn(group, topic_partition, SourcePosition(position.offset, position.metadata))
 
     def take_changed(self) -> dict[str, set[TopicPartition]]:
         """Return the partitions that have changed since the last call."""

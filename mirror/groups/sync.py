@@ -173,9 +173,9 @@ class GroupSync:
     def _due(self) -> Due:
         placed = self._parts.partitions.known
         moved_on = {
-            topic_partition: one.offset_map.mirrored_source_end
+            topic_partition: partition.offset_map.mirrored_source_end
             for topic_partition in self._parts.progress.take()
-            if (one := placed.get(topic_partition)) is not None and one.has_true_map
+            if (partition := placed.get(topic_partition)) is not None and partition.has_true_map
         }
         due, whole = self._agenda.due(now_ms(), self.groups.positions, moved_on)
         for group in whole:
@@ -246,16 +246,16 @@ class GroupSync:
         }
         if not asked:
             return
-        found = await positions_on_target(self._links.target_admin, self._names, asked)
+        target_positions = await positions_on_target(self._links.target_admin, self._names, asked)
         await self._look_at_starts(asked)
         chosens: Chosens = {}
         for group, positions in asked.items():
-            there = found[group]
-            if isinstance(there, NetworkFault):
-                self._put_off(group, positions, there)
+            on_target = target_positions[group]
+            if isinstance(on_target, NetworkFault):
+                self._put_off(group, positions, on_target)
                 continue
             try:
-                chosen = self._decide(group, positions, there)
+                chosen = self._decide(group, positions, on_target)
             except Exception as fault:  # noqa: BLE001 - what is unforeseen has no type
                 _LOG.exception("%s: group %s failed", self._parts.config.current.name, group)
                 self._put_off(group, positions, fault)
@@ -309,14 +309,14 @@ class GroupSync:
         self,
         group: str,
         positions: Mapping[TopicPartition, SourcePosition],
-        there: Mapping[TopicPartition, GroupOffset],
+        on_target: Mapping[TopicPartition, GroupOffset],
     ) -> dict[TopicPartition, Chosen]:
         """Compare one group's positions with the target's; return what is to be committed."""
         chosen: dict[TopicPartition, Chosen] = {}
         now, placed = now_ms(), self._parts.partitions.known
         for topic_partition, position in positions.items():
             applied = self._log.applied.get((group, *topic_partition))
-            current = there[topic_partition].offset if topic_partition in there else None
+            current = on_target[topic_partition].offset if topic_partition in on_target else None
             partition = placed.get(topic_partition)
             if partition is None or not partition.has_true_map:
                 # so since the target was asked
@@ -383,8 +383,8 @@ class GroupSync:
             self._names,
             {
                 group: {
-                    topic_partition: (one.position.target_offset, one.metadata)
-                    for topic_partition, one in chosen.items()
+                    topic_partition: (choice.position.target_offset, choice.metadata)
+                    for topic_partition, choice in chosen.items()
                 }
                 for group, chosen in chosens.items()
             },
@@ -396,28 +396,33 @@ class GroupSync:
                 continue
             self.fault.clear(group)
             positions, now = self.groups.positions.get(group, {}), now_ms()
-            for topic_partition, one in chosen.items():
+            for topic_partition, choice in chosen.items():
                 code = codes.get(topic_partition, ErrorCode.UNKNOWN_SERVER_ERROR)
-                state = self._take_code(group, topic_partition, one, code, now)
+                state = self._take_code(group, topic_partition, choice, code, now)
                 known = positions.get(topic_partition)
                 if known is None:
                     continue
-                there, waits = one.before, known.offset > one.position.source_offset
+                target_offset, waits = choice.before, known.offset > choice.position.source_offset
                 if state is None:
-                    there, state = one.position.target_offset, WAITS if waits else one.state
-                self.status[group, *topic_partition] = GroupStatus(known.offset, there, state, now)
+                    target_offset, state = (
+                        choice.position.target_offset,
+                        WAITS if waits else choice.state,
+                    )
+                self.status[group, *topic_partition] = GroupStatus(
+                    known.offset, target_offset, state, now
+                )
 
     def _take_code(
-        self, group: str, topic_partition: TopicPartition, one: Chosen, code: ErrorCode, now: int
+        self, group: str, topic_partition: TopicPartition, choice: Chosen, code: ErrorCode, now: int
     ) -> str | None:
         """Note what has become of one position; return why it was refused, None if it was not."""
         if code is ErrorCode.NONE:
             self._parts.measurements.count_group_commit()
-            self._note_checkpoint(group, topic_partition, one.position, one.metadata)
+            self._note_checkpoint(group, topic_partition, choice.position, choice.metadata)
             return None
         self._parts.measurements.count_group_commit_error(code.name)
-        if code is ErrorCode.OFFSET_METADATA_TOO_LARGE and one.metadata:
-            self._leave_metadata_out(group, topic_partition, one.metadata)
+        if code is ErrorCode.OFFSET_METADATA_TOO_LARGE and choice.metadata:
+            self._leave_metadata_out(group, topic_partition, choice.metadata)
             self._agenda.later(group, (topic_partition,), now, 0)
         else:
             self._agenda.later(group, (topic_partition,), now, ACTIVE_LOOK_MS)
@@ -428,9 +433,9 @@ class GroupSync:
     ) -> None:
         topic, partition = topic_partition
         source, target, _ = position
-        there = self._names.on_target(topic)
-        one = Checkpoint(group, there, partition, source, target, metadata)
-        self._log.note((group, topic, partition), one)
+        target_topic = self._names.on_target(topic)
+        checkpoint = Checkpoint(group, target_topic, partition, source, target, metadata)
+        self._log.note((group, topic, partition), checkpoint)
 
     def _leave_metadata_out(
         self, group: str, topic_partition: TopicPartition, metadata: str

@@ -42,7 +42,7 @@ class TargetStarts:
         ]
         if not due:
             return
-        there = {
+        on_target = {
             TopicPartition(
                 self._names.on_target(topic_partition.topic), topic_partition.partition
             ): topic_partition
@@ -50,14 +50,14 @@ class TargetStarts:
         }
         self._looked_s |= dict.fromkeys(due, now_s)
         try:
-            answers = await list_offsets(self._links.target_admin, there, EARLIEST)
+            answers = await list_offsets(self._links.target_admin, on_target, EARLIEST)
         except NetworkFault as fault:
             self.fault.note(str(fault))
             return
         self.fault.clear()
-        told = {
-            there[topic_partition]: start
+        starts = {
+            on_target[topic_partition]: start
             for topic_partition, start in answers.items()
             if not isinstance(start, ErrorCode)
         }
-        self.known = {**self.known, **told}
+        self.known = {**self.known, **starts}

@@ -71,11 +71,11 @@ class ReachedKeeper:
     async def _write_of(
         self, topic_partitions: Sequence[TopicPartition], *, looks_behind: bool
     ) -> None:
-        told: list[tuple[MirroredPartition, int]] = []
+        written: list[tuple[MirroredPartition, int]] = []
         known = self._map_log.state.reached
 
         def compose() -> list[MapRecord]:
-            told.clear()
+            written.clear()
             records: list[MapRecord] = []
             for topic_partition in topic_partitions:
                 partition = self._partitions.own.get(topic_partition)
@@ -92,11 +92,11 @@ class ReachedKeeper:
                 if room > 0 and (partition.target.untold_runs or now != known[topic_partition]):
                     # What is cut off, the place reached among it, comes with the next look.
                     records += place_records(partition, partition.target.untold_runs, now)[:room]
-                    told.append((partition, min(room, len(partition.target.untold_runs))))
+                    written.append((partition, min(room, len(partition.target.untold_runs))))
             return records
 
         await self._map_log.write(compose)
-        for partition, count in told:
+        for partition, count in written:
             partition.target.tell_runs(count)
 
     def _taken_until(self, partition: MirroredPartition) -> int:

@@ -38,4 +38,4 @@ async def holds_own(
     await hear_of(source, silent)
     if any(reverse.backward(partition) is not None for partition in of_topic):
         return True
-    return None if any(one.source.end is None for one in silent.values()) else False
+    return None if any(partition.source.end is None for partition in silent.values()) else False

@@ -143,7 +143,9 @@ class Positioning:
     def _rest_s(self) -> float:
         """Return how long to the next look: soon while something may be due by then."""
         partitions = self._parts.partitions.own.values()
-        return LOOK_S if any(one.state in UNPLACED for one in partitions) else REST_LOOK_S
+        return (
+            LOOK_S if any(partition.state in UNPLACED for partition in partitions) else REST_LOOK_S
+        )
 
     def _due(self) -> Iterable[list[MirroredPartition]]:
         if not self._parts.gate.is_open:
@@ -164,25 +166,25 @@ class Positioning:
         return groups.values()
 
     async def _position(self, tries: Sequence[_Tried]) -> None:
-        where = {one.partition.topic_partition for one in tries}
+        where = {tried.partition.topic_partition for tried in tries}
         try:
             await self._map_log.settle()
             source = await read_ends(self._links.source_admin, where)
             names = self._parts.config.current.names
             target = await read_quiet_target_ends(self._links.target_admin, names, where)
-            tries = [one for one in tries if one.is_current]
-            shared = [one.partition for one in tries if self._is_shared(one.partition)]
+            tries = [tried for tried in tries if tried.is_current]
+            shared = [tried.partition for tried in tries if self._is_shared(tried.partition)]
             tails = await read_tails(self._links.target_data, shared, target, self._map_log)
             odd = [
-                one.partition
-                for one in tries
-                if one.is_current and self._is_odd(one.partition, source, target)
+                tried.partition
+                for tried in tries
+                if tried.is_current and self._is_odd(tried.partition, source, target)
             ]
             tails |= await find_foreign_writers(self._links.target_data, odd, target, self._map_log)
             doubtful = [
-                one.partition
-                for one in tries
-                if one.is_current and self._is_doubtful(one.partition, target)
+                tried.partition
+                for tried in tries
+                if tried.is_current and self._is_doubtful(tried.partition, target)
             ]
             producer = self._map_log.producer
             writers = Writers(producer, self._parts.reverse.arrived.maps)
@@ -191,17 +193,19 @@ class Positioning:
             decided: list[tuple[_Tried, Start | Stop]] = []
             for first in range(0, len(tries), TOGETHER):
                 decided += await self._begin(tries[first : first + TOGETHER], readings)
-            for one, decision in decided:
+            for tried, decision in decided:
                 if isinstance(decision, Start):
-                    await self._quarantine.say_what_was_merged(one.partition, decision)
-                elif one.is_current and self._quarantine.is_to_set_aside(one.partition, decision):
-                    await self._quarantine.set_aside_or_stop(one.partition, decision)
+                    await self._quarantine.say_what_was_merged(tried.partition, decision)
+                elif tried.is_current and self._quarantine.is_to_set_aside(
+                    tried.partition, decision
+                ):
+                    await self._quarantine.set_aside_or_stop(tried.partition, decision)
         except NetworkFault as fault:
-            for one in tries:
-                if one.is_current:
-                    self._postpone(one.partition, fault)
+            for tried in tries:
+                if tried.is_current:
+                    self._postpone(tried.partition, fault)
         except Exception as fault:  # noqa: BLE001 - which partition it is, is seen one by one
-            await self._sort_out([one for one in tries if one.is_current], fault)
+            await self._sort_out([tried for tried in tries if tried.is_current], fault)
 
     async def _sort_out(self, tries: Sequence[_Tried], fault: Exception) -> None:
         """Stop a partition that cannot be positioned; of several each is tried alone."""
@@ -210,9 +214,9 @@ class Positioning:
         if len(tries) == 1:
             self._interruptions.stop_as_failed(tries[0].partition, "where to go on", fault)
             return
-        for one in tries:
-            if one.is_current:
-                await self._position([one])
+        for tried in tries:
+            if tried.is_current:
+                await self._position([tried])
 
     def _postpone(self, partition: MirroredPartition, fault: NetworkFault) -> None:
         code = fault.code if isinstance(fault, RequestRefused) else None
@@ -241,12 +245,12 @@ class Positioning:
                 return needless
             return [
                 record
-                for one, decision in decided
+                for tried, decision in decided
                 if isinstance(decision, Start)
                 for record in (
-                    *map_records_of(one.partition, decision),
-                    *self._target_topic_records(one.partition),
-                    *self._reached_records(one.partition, decision, readings),
+                    *map_records_of(tried.partition, decision),
+                    *self._target_topic_records(tried.partition),
+                    *self._reached_records(tried.partition, decision, readings),
                 )
             ]
 
@@ -254,12 +258,12 @@ class Positioning:
         while needless:
             await self._map_log.write(compose)
         now = now_ms()
-        for one, decision in decided:
-            if not one.is_current:
+        for tried, decision in decided:
+            if not tried.is_current:
                 continue
-            with self._interruptions.contained(one.partition, "where to go on"):
-                self._go_on(one.partition, decision, readings, now)
-        self._parts.progress.tell(one.partition for one, _ in decided)
+            with self._interruptions.contained(tried.partition, "where to go on"):
+                self._go_on(tried.partition, decision, readings, now)
+        self._parts.progress.tell(tried.partition for tried, _ in decided)
         self._parts.wakeups.fetch_anew()
         return decided
 
@@ -288,23 +292,23 @@ class Positioning:
         They gather while the map cannot be written, and where somebody was killed.
         """
         gathered: list[tuple[_Tried, Tail]] = []
-        for one in tries:
-            tail = readings.tails.get(one.partition.topic_partition)
+        for tried in tries:
+            tail = readings.tails.get(tried.partition.topic_partition)
             if isinstance(tail, Tail):
-                gathered.append((one, tail))
+                gathered.append((tried, tail))
         runs = [
-            (one, run)
-            for one, tail in gathered
-            for run in (*one.partition.target.untold_runs, *tail.runs)
+            (tried, run)
+            for tried, tail in gathered
+            for run in (*tried.partition.target.untold_runs, *tail.runs)
         ]
         if len(runs) <= ALONG:
             return
         for first in range(0, len(runs), RECORDS_A_WRITE):
             some = runs[first : first + RECORDS_A_WRITE]
             await self._map_log.write(partial(_run_records, some))
-        for one, tail in gathered:
-            if one.is_current:
-                one.partition.target.tell_runs()
+        for tried, tail in gathered:
+            if tried.is_current:
+                tried.partition.target.tell_runs()
                 tail.tell_runs()
 
     def _target_topic_records(self, partition: MirroredPartition) -> list[MapRecord]:
@@ -329,17 +333,17 @@ class Positioning:
         looks at the last batch of every partition as well (failover.foreign_writers).
         """
         key = partition.topic_partition
-        here, there, offset_map = source[key], target[key], partition.offset_map
+        source_ends, target_ends, offset_map = source[key], target[key], partition.offset_map
         if self._is_shared(partition) or self._parts.reverse.has_map_of(key):
             return False
-        if not isinstance(there, LogEnds) or not isinstance(here, LogEnds):
+        if not isinstance(target_ends, LogEnds) or not isinstance(source_ends, LogEnds):
             return False
-        offset_map.advance(there.end)
+        offset_map.advance(target_ends.end)
         if offset_map.sealed_at is not None:
             return False
         mirrored = offset_map.mirrored_source_end
-        has_too_much = mirrored is not None and mirrored > here.end
-        has_grown = not _is_where_left(partition, there)
+        has_too_much = mirrored is not None and mirrored > source_ends.end
+        has_grown = not _is_where_left(partition, target_ends)
         was_refused = partition.retries.sequence_refused_since_ms is not None
         return has_too_much or has_grown or partition.target.is_new or was_refused
 
@@ -386,11 +390,11 @@ class Positioning:
     def _decide_all(
         self, tries: Sequence[_Tried], readings: LogReadings
     ) -> Iterable[tuple[_Tried, Start | Stop]]:
-        for one in tries:
-            partition = one.partition
+        for tried in tries:
+            partition = tried.partition
             key = partition.topic_partition
             source_ends, target_ends = readings.source[key], readings.target[key]
-            if not one.is_current:
+            if not tried.is_current:
                 continue
             if isinstance(source_ends, ErrorCode) or isinstance(target_ends, ErrorCode):
                 reason = f"log ends: source {_told(source_ends)}, target {_told(target_ends)}"
@@ -410,10 +414,10 @@ class Positioning:
                 self._postpone(partition, rewritten)
                 continue
             if isinstance(tail, TailGarbled):
-                yield one, Stop(state=PartitionState.TARGET_DIVERGED, reason=str(tail))
+                yield tried, Stop(state=PartitionState.TARGET_DIVERGED, reason=str(tail))
                 continue
             if rewritten is not None:
-                yield one, rewritten
+                yield tried, rewritten
                 continue
             seen = Situation(
                 offset_map=partition.offset_map,
@@ -427,7 +431,7 @@ class Positioning:
             decision = decide_start(*key, seen)
             if tail is not None:
                 decision = unless_untold(decision, tail.untold, source_ends)
-            yield one, self._by_policy(partition, decision)
+            yield tried, self._by_policy(partition, decision)
 
     def _arrived(self, key: TopicPartition, source: LogEnds) -> OffsetMap | None:
         """Return what the other direction has brought into the source, as far as that is sure."""
@@ -472,9 +476,9 @@ def _is_where_left(partition: MirroredPartition, ends: LogEnds | ErrorCode) -> b
 def _run_records(runs: Iterable[tuple[_Tried, tuple[Place, int]]]) -> list[MapRecord]:
     """Return the records of runs of partitions that nothing has interrupted since."""
     return [
-        run_start(one.partition.topic, one.partition.index, place=place, target_start=target)
-        for one, (place, target) in runs
-        if one.is_current
+        run_start(tried.partition.topic, tried.partition.index, place=place, target_start=target)
+        for tried, (place, target) in runs
+        if tried.is_current
     ]
 
 

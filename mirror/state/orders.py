@@ -122,13 +122,13 @@ class Orders:
 
     def pause_of(self, topic: str | None = None, partition: int | None = None) -> Pause | None:
         """Return the pause of the partition, or without arguments of the flow; None without one."""
-        found = (one for one in self.pauses if one.scope.covers(topic, partition))
-        return next(found, None)
+        pauses = (pause for pause in self.pauses if pause.scope.covers(topic, partition))
+        return next(pauses, None)
 
     def keeper_of(self, topic: str) -> Pause | None:
         """Return a pause of a topic or a part of it: its copy is not to be deleted meanwhile."""
-        found = (one for one in self.pauses if one.scope.topic in {None, topic})
-        return next(found, None)
+        pauses = (pause for pause in self.pauses if pause.scope.topic in {None, topic})
+        return next(pauses, None)
 
     def paused(self, pause: Pause) -> Self:
         """Return the orders with one more pause; parts of what it covers need none any more.
@@ -149,7 +149,7 @@ class Orders:
         """
         others = self._outside(scope)
         wider = next(
-            (one for one in others if one.scope.covers(scope.topic, scope.partition)), None
+            (pause for pause in others if pause.scope.covers(scope.topic, scope.partition)), None
         )
         if wider is not None:
             raise OrderRefused(f"{wider.scope} is paused as a whole, by {wider.by}: resume that")
@@ -160,19 +160,23 @@ class Orders:
     def without(self, done: Iterable[Restart]) -> Self:
         """Return the orders without the restarts that have been done."""
         gone = frozenset(done)
-        return replace(self, restarts=tuple(one for one in self.restarts if one not in gone))
+        return replace(
+            self, restarts=tuple(restart for restart in self.restarts if restart not in gone)
+        )
 
     def _outside(self, scope: Scope) -> tuple[Pause, ...]:
         return tuple(
-            one for one in self.pauses if not scope.covers(one.scope.topic, one.scope.partition)
+            pause
+            for pause in self.pauses
+            if not scope.covers(pause.scope.topic, pause.scope.partition)
         )
 
     def encode(self) -> bytes:
         """Return the JSON of the node."""
         return json.dumps(
             {
-                "pauses": [asdict(one) for one in self.pauses],
-                "restarts": [one.plain() for one in self.restarts],
+                "pauses": [asdict(order) for order in self.pauses],
+                "restarts": [order.plain() for order in self.restarts],
             }
         ).encode()
 
@@ -180,17 +184,17 @@ class Orders:
     def decode(cls, data: bytes) -> Self:
         """Return what a node says; raises WitnessGarbled."""
         try:
-            found = read_json(data)
+            document = read_json(data)
             return cls(
                 pauses=tuple(
                     Pause(
-                        scope=_scope(one["scope"]),
-                        by=text(one["by"]),
-                        since_ms=whole_number(one["since_ms"]),
+                        scope=_scope(order["scope"]),
+                        by=text(order["by"]),
+                        since_ms=whole_number(order["since_ms"]),
                     )
-                    for one in found["pauses"]
+                    for order in document["pauses"]
                 ),
-                restarts=tuple(Restart.of(one) for one in found["restarts"]),
+                restarts=tuple(Restart.of(order) for order in document["restarts"]),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise WitnessGarbled(f"witness: no valid orders: {data[:200]!r}: {error}") from error

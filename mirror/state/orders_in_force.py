@@ -81,6 +81,8 @@ class OrdersInForce:
     def is_kept(self, topic: str) -> bool:
         """Whether a pause keeps a topic's copy: from policies, not from what somebody orders."""
         return self.current.keeper_of(topic) is not None and not any(
-            one.how is How.ANEW and one.scope.topic in {None, topic} and not one.is_wanted_by_policy
-            for one in self.current.restarts
+            restart.how is How.ANEW
+            and restart.scope.topic in {None, topic}
+            and not restart.is_wanted_by_policy
+            for restart in self.current.restarts
         )

@@ -96,7 +96,7 @@ class SourceLog:
             self._whole.hear(self.end, mirrored, self.heard_ms)
         is_level = mirrored >= self.readable_end
         if not is_level:
-            goals = [one.goal.offset for one in (self._readable, self._whole) if one.goal]
+            goals = [level.goal.offset for level in (self._readable, self._whole) if level.goal]
             self.next_look = min([*goals, self.readable_end]) if self._readable.goal else 0
         return is_level
 

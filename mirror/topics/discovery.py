@@ -166,9 +166,9 @@ class Discovery:
         """Take what is this worker's of the topics last seen."""
         wanted, target = self._seen
         for topic in wanted.values():
-            there = self._names.on_target(topic.name)
+            target_name = self._names.on_target(topic.name)
             try:
-                self._take(topic, None if target is None else target.topics.get(there))
+                self._take(topic, None if target is None else target.topics.get(target_name))
             except Exception as fault:  # noqa: BLE001 - what is unforeseen has no type
                 self._fail(topic.name, fault)
             else:
@@ -314,11 +314,11 @@ class Discovery:
         self, asked: Iterable[str], *, with_defaults: bool
     ) -> dict[str, dict[str, str]]:
         """Return what the source has set, both by the target's names."""
-        here = {source: name for name in asked if (source := self._names.on_source(name))}
+        on_target = {source: name for name in asked if (source := self._names.on_source(name))}
         configs = await topic_configs(
-            self._links.source_admin, here.keys(), with_defaults=with_defaults
+            self._links.source_admin, on_target.keys(), with_defaults=with_defaults
         )
-        return {here[topic]: settings for topic, settings in configs.items()}
+        return {on_target[topic]: settings for topic, settings in configs.items()}
 
     async def _apply(self, action: TopicAction) -> None:
         """Change the target as far as it lets us."""

@@ -71,10 +71,12 @@ async def warn_by_topic(
     names = {topic: flow.names.on_target(topic) for topic in wanted}
     source = await read_effective(links.source_admin, wanted)
     view = await links.target_admin.metadata(sorted(names.values()), refresh=True)
-    there = {name for name, one in view.topics.items() if one.error_code == ErrorCode.NONE}
-    target = await read_effective(links.target_admin, there.intersection(names.values()))
+    existing = {
+        name for name, topic_view in view.topics.items() if topic_view.error_code == ErrorCode.NONE
+    }
+    target = await read_effective(links.target_admin, existing.intersection(names.values()))
     defaults: Settings = {}
-    if view.brokers and any(name not in there for name in names.values()):
+    if view.brokers and any(name not in existing for name in names.values()):
         defaults = await read_broker_defaults(links.target_admin, min(view.brokers))
     planned: dict[str, Settings] = {
         action.topic: action.configs for action in actions if not isinstance(action, GrowTopic)
@@ -84,7 +86,10 @@ async def warn_by_topic(
         {
             topic: (
                 source[topic],
-                {**(target.get(name, {}) if name in there else defaults), **planned.get(name, {})},
+                {
+                    **(target.get(name, {}) if name in existing else defaults),
+                    **planned.get(name, {}),
+                },
             )
             for topic, name in names.items()
             if topic in source
@@ -109,16 +114,18 @@ async def read_broker_defaults(cluster: Cluster, broker_id: int) -> Settings:
         ),
         node=broker_id,
     )
-    found = {
+    own_settings = {
         config.name: config.value
         for result in answer.results
         if result.error_code == ErrorCode.NONE
         for config in result.configs
         if config.value is not None
     }
-    defaults = {name: found[own] for name, own in BROKER_NAMES.items() if own in found}
+    defaults = {
+        name: own_settings[own] for name, own in BROKER_NAMES.items() if own in own_settings
+    }
     for own, unit_ms in OTHER_UNITS:
-        value = _number(found.get(own))
+        value = _number(own_settings.get(own))
         if "retention.ms" not in defaults and value is not None:
             defaults["retention.ms"] = str(value if value < 0 else value * unit_ms)
     return defaults
@@ -139,11 +146,11 @@ def warn_of_differences(
 
 
 def _differences(names: tuple[str, str], source: Settings, target: Settings) -> Iterable[str]:
-    here, there = names
+    source_name, target_name = names
     if target.get(STAMPS) == "LogAppendTime":
         yield (
-            f"{there} stamps records with its own time ({STAMPS}=LogAppendTime), so the times of"
-            f" {here} are lost; set {STAMPS}=CreateTime on the topics in {there}"
+            f"{target_name} stamps records with its own time ({STAMPS}=LogAppendTime), so the times"
+            f" of {source_name} are lost; set {STAMPS}=CreateTime on the topics in {target_name}"
         )
     deletes = "delete" in target.get("cleanup.policy", "delete")
     for setting in ("retention.ms", "retention.bytes") if deletes else ():
@@ -152,16 +159,16 @@ def _differences(names: tuple[str, str], source: Settings, target: Settings) -> 
         if limit is None or limit == UNLIMITED or (kept is None and not is_kept_here):
             continue
         if is_kept_here or kept == UNLIMITED or (kept is not None and limit < kept):
-            told = "unlimited" if is_kept_here or kept == UNLIMITED else kept
+            shown = "unlimited" if is_kept_here or kept == UNLIMITED else kept
             yield (
-                f"{there} deletes records earlier ({setting}={limit}, in {here} {told}); set"
-                f" {setting} on the topics in {there}"
+                f"{target_name} deletes records earlier ({setting}={limit}, in {source_name}"
+                f" {shown}); set {setting} on the topics in {target_name}"
             )
     size, most = _number(source.get("max.message.bytes")), _number(target.get("max.message.bytes"))
     if size is not None and most is not None and most < size:
         yield (
-            f"{there} takes smaller batches (max.message.bytes={most}, in {here} {size}); set"
-            f" max.message.bytes on the topics in {there}"
+            f"{target_name} takes smaller batches (max.message.bytes={most}, in {source_name}"
+            f" {size}); set max.message.bytes on the topics in {target_name}"
         )
 
 

@@ -172,7 +172,10 @@ def gone_ends(config: FlowConfig, partitions: FlowPartitions) -> dict[TopicParti
     """Return the written ends of this worker's partitions that are gone, if topics are deleted."""
     if config.delete_gone_after_ms is None:
         return {}
-    ends = ((topic_partition, written_end(one)) for topic_partition, one in partitions.own.items())
+    ends = (
+        (topic_partition, written_end(partition))
+        for topic_partition, partition in partitions.own.items()
+    )
     return {topic_partition: end for topic_partition, end in ends if end is not None}
 
 

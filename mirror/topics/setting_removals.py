@@ -20,15 +20,15 @@ class TakenBack:
 
         A topic that is missing in either mapping has no known settings.
         """
-        found: dict[str, list[str]] = {}
+        due: dict[str, list[str]] = {}
         for topic, settings in source.items():
             gone = self._seen[topic] - settings.keys()
             self._seen[topic] |= settings.keys()
             if topic in target:
                 self._seen[topic] -= gone - target[topic].keys()
                 if left := gone & target[topic].keys():
-                    found[topic] = sorted(left)
-        return found
+                    due[topic] = sorted(left)
+        return due
 
     def done(self, topic: str, names: Iterable[str]) -> None:
         """The target has its defaults again."""
