@@ -119,8 +119,6 @@ def test_positions_arrive_and_follow_even_into_an_empty_partition(
 def test_committed_transactions_pass_and_positions_in_their_holes_are_exact(
     sites: RunningPair, tmp_path: Path
 ) -> None:
-    if not sites.pair.has_apache_source:
-        pytest.skip("the bundled broker has no transactions yet")
     create_topic(sites.dc1, "transactions")
     write_transactions(sites.dc1, "transactions", count=30, each=7)
     source = read_committed(sites.dc1, "transactions")
@@ -146,8 +144,6 @@ def test_committed_transactions_pass_and_positions_in_their_holes_are_exact(
 def test_what_is_not_committed_passes_where_that_is_asked_for(
     sites: RunningPair, tmp_path: Path
 ) -> None:
-    if not sites.pair.has_apache_source:
-        pytest.skip("the bundled broker has no transactions yet")
     create_topic(sites.dc1, "open")
     producer = Producer(
         {"bootstrap.servers": sites.dc1.bootstrap, "transactional.id": "open", **QUIET}

@@ -3,13 +3,14 @@
 import json
 import re
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from offset_translation import NotYet, map_topic_name
 from tests.commands import run_mirror_command
@@ -209,3 +210,58 @@ def test_a_target_with_records_of_others_is_not_rebuilt(sites: Sites, tmp_path: 
     refused = run(configuration, "rebuild-map")
     assert refused.returncode == 1
     assert "foreign-0: cannot be rebuilt: the target holds no mirrored record" in refused.stdout
+
+
+def noting(written: list[tuple[int, int]]) -> Callable[[KafkaError | None, Message], None]:
+    def delivered(_: KafkaError | None, message: Message) -> None:
+        written.append((message.offset() or 0, int(message.value() or b"-1")))
+
+    return delivered
+
+
+def is_at(sites: Sites, group: str, offset: int) -> Callable[[], bool]:
+    return lambda: committed(sites.dc2, group, "transactions") == offset
+
+
+def write_transactions(sites: Sites, topic: str, group: str, count: int) -> list[tuple[int, int]]:
+    """Commit every second transaction of four records; return where what was committed lies.
+
+    Each one moves the group's position behind its own records; its end decides whether that counts.
+    """
+    producer = Producer(
+        {"bootstrap.servers": sites.dc1.bootstrap, "transactional.id": topic, **QUIET}
+    )
+    producer.init_transactions(60)
+    follower = Consumer({"bootstrap.servers": sites.dc1.bootstrap, "group.id": group, **QUIET})
+    committed_at: list[tuple[int, int]] = []
+    for number in range(count):
+        written: list[tuple[int, int]] = []
+        producer.begin_transaction()
+        for value in range(4 * number, 4 * number + 4):
+            producer.produce(topic, b"%d" % value, partition=0, on_delivery=noting(written))
+        assert producer.flush(60) == 0
+        position = TopicPartition(topic, 0, written[-1][0] + 1)
+        producer.send_offsets_to_transaction([position], follower.consumer_group_metadata(), 60)
+        if number % 2:
+            producer.abort_transaction(60)
+        else:
+            producer.commit_transaction(60)
+            committed_at += written
+    follower.close()
+    return committed_at
+
+
+def test_a_transactional_source_is_mirrored_with_exact_positions_in_its_holes(
+    sites: Sites, tmp_path: Path
+) -> None:
+    """What was aborted is not on the target, and what was committed in a transaction counts."""
+    create_topic(sites.dc1, "transactions")
+    source = write_transactions(sites, "transactions", "in-transactions", 6)
+    assert [value for _, value in source] == [*range(4), *range(8, 12), *range(16, 20)]
+    with run_mirror(configure(sites, tmp_path, "transactions")) as mirror:
+        wait_until("the group", is_at(sites, "in-transactions", 12))
+        for place in (0, 3, 4, 7, 8, 11):
+            commit_by_hand(sites.dc1, "by-hand", "transactions", source[place][0])
+            wait_until(f"place {place}", is_at(sites, "by-hand", place))
+        assert mirror.stop() == 0
+    assert values_of(read_all(sites.dc2, "transactions")) == [value for _, value in source]
