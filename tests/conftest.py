@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler.loadfile import LoadFileScheduling
 
+from tests.failover.sites import Sites, run_sites
 from tests.scheduling import rank, unit
 from tests.zookeeper import make_empty, run_witness
 
@@ -61,6 +62,17 @@ def witness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a ZooKeeper in which everybody writes below a path of its own."""
     with run_witness(tmp_path_factory.mktemp("witness")) as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def shared_sites(witness: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
+    """Two clusters for modules whose tests neither kill brokers nor mirror both ways.
+
+    Topics, groups and paths in the witness are a test's own. A map of the way back, which stays,
+    would make one-way mirrors of other modules look out for loops.
+    """
+    with run_sites(tmp_path_factory.mktemp("shared-sites"), witness) as running:
+        yield running
 
 
 @pytest.fixture

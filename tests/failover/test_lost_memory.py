@@ -14,6 +14,12 @@ from tests.failover.sites import Sites, create_topic, pause, produce
 
 pytestmark = pytest.mark.integration
 
+
+@pytest.fixture(scope="module")
+def sites(shared_sites: Sites) -> Sites:
+    return shared_sites
+
+
 RUNBOOK = Path(__file__).parents[2] / "docs" / "operate" / "lost-witness.md"
 
 

@@ -14,6 +14,12 @@ from tests.failover.sites import QUIET, Sites, create_topic, pause, produce, wai
 
 pytestmark = pytest.mark.integration
 
+
+@pytest.fixture(scope="module")
+def sites(shared_sites: Sites) -> Sites:
+    return shared_sites
+
+
 TOPIC = "standby-orders"
 
 

@@ -24,6 +24,11 @@ from wire.record_batch import Record, build_batch
 pytestmark = pytest.mark.integration
 
 
+@pytest.fixture(scope="module")
+def sites(shared_sites: Sites) -> Sites:
+    return shared_sites
+
+
 def admin_of(cluster: Any) -> AdminClient:
     return AdminClient({"bootstrap.servers": cluster.bootstrap, **QUIET})
 

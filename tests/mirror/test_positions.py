@@ -32,6 +32,11 @@ from wire.record_batch import Record, build_batch
 pytestmark = pytest.mark.integration
 
 
+@pytest.fixture(scope="module")
+def sites(shared_sites: Sites) -> Sites:
+    return shared_sites
+
+
 def run(configuration: Path, *words: str) -> CompletedProcess[str]:
     """Run `mirror` with the configuration as its last word."""
     return run_mirror_command(*words, configuration)

@@ -32,6 +32,12 @@ from tests.mirror.daemon import MirrorProcess, configure, run_mirror, wait_until
 
 pytestmark = pytest.mark.integration
 
+
+@pytest.fixture(scope="module")
+def sites(shared_sites: Sites) -> Sites:
+    return shared_sites
+
+
 PARTITIONS = 4
 FLOWING = {"catching up", "streaming"}
 MORE = "balance_interval_ms: 30000"
