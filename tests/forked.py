@@ -99,6 +99,13 @@ def start_program(
     )
 
 
+def start_command(command: Sequence[str], output: IO[bytes]) -> Process:
+    """Start a command line, `python -m` and a program of ours or another, its input a pipe."""
+    if list(command[:2]) == [sys.executable, "-m"]:
+        return start_program(*command[2:], output=output, has_stdin=True)
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output)
+
+
 def _steering(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name.startswith(_STEERING)}
 

@@ -4,8 +4,6 @@ Each broker has a listener for each security protocol; brokers come to each othe
 SCRAM. With it goes what lets clients in (`Secured`), for Apache Kafka's clusters as well.
 """
 
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -20,6 +18,7 @@ from runtime.config import ClusterConfig
 from runtime.ports import free_ports
 from tests.doubles.certificates import Certificates
 from tests.failover.sites import pause
+from tests.forked import Process, start_program
 from tests.zookeeper import run_witness
 from wire.net.security import Mechanism, Sasl, Security, Tls
 from wire.net.transport import Address
@@ -140,7 +139,7 @@ def run_secured_cluster(
         ports = [
             {protocol: next(free) for protocol in ("PLAINTEXT", *PROTOCOLS)} for _ in range(brokers)
         ]
-        processes: list[subprocess.Popen[bytes]] = []
+        processes: list[Process] = []
         for broker in range(brokers):
             settings = _settings(broker, ports[broker], certificates, zookeeper, brokers)
             started = _run_broker(home, broker, settings | dict(more or {}))
@@ -192,17 +191,13 @@ def _settings(
 
 
 @contextmanager
-def _run_broker(
-    home: Path, broker: int, settings: Mapping[str, str]
-) -> Iterator[subprocess.Popen[bytes]]:
+def _run_broker(home: Path, broker: int, settings: Mapping[str, str]) -> Iterator[Process]:
     properties = home / f"broker-{broker}.properties"
     properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     with (home / f"broker-{broker}.log").open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "broker.cli", "run", str(properties), "--end-with-stdin"],
-            stdin=subprocess.PIPE,  # a test that is killed takes its brokers along
-            stdout=log,
-            stderr=log,
+        # Its input is a pipe: a test that is killed takes its brokers along.
+        process = start_program(
+            "broker.cli", "run", str(properties), "--end-with-stdin", output=log, has_stdin=True
         )
     try:
         yield process
@@ -217,7 +212,7 @@ def _run_broker(
             process.stdin.close()
 
 
-def _wait_ready(cluster: SecuredCluster, processes: Sequence[subprocess.Popen[bytes]]) -> None:
+def _wait_ready(cluster: SecuredCluster, processes: Sequence[Process]) -> None:
     """Wait until each broker knows all of them; asked over the listener without security."""
     deadline, brokers = monotonic() + READY_TIMEOUT_S, len(processes)
     for host, port in cluster.addresses:

@@ -17,6 +17,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from runtime.ports import free_ports
+from tests import forked
 from tests.drill.links import Links, children_of, relay
 
 CLIENTS: Final = "clients"
@@ -49,16 +50,14 @@ class Process:
     name: str
     command: list[str]
     log: Path
-    child: subprocess.Popen[bytes] | None = None
+    child: forked.Process | None = None
     is_wanted: bool = False
     """Whether it is to run: one that is just being ended has not died by itself."""
 
     def start(self) -> None:
         self.is_wanted = True
         with self.log.open("ab") as sink:
-            self.child = subprocess.Popen(
-                self.command, stdin=subprocess.PIPE, stdout=sink, stderr=sink
-            )
+            self.child = forked.start_command(self.command, sink)
 
     @property
     def pid(self) -> int:

@@ -181,7 +181,7 @@ def test_whatever_step_a_controller_is_killed_at_the_same_command_goes_on(
             if kill_at(witness, failover("promote", "dc2", str(file), niceness=10), step):
                 killed.append(step)
             end_lease(witness)
-        ended = finish(failover("promote", "dc2", str(file)))
+        ended = tell("promote", "dc2", str(file))
         [journal] = witness.journals()
         assert witness.active() == ActiveSite(site="dc2", epoch=1)
     assert ended.status in {0, 2}, ended
@@ -295,7 +295,7 @@ def test_a_mirror_that_stands_still_is_found_before_the_source_is_closed(
         wait_length(sites.dc2, topic, 10)
         os.kill(daemon.pid, signal.SIGSTOP)
         produce(sites.dc1, topic, range(10, 20))
-        ended = finish(failover("promote", "dc2", str(file)))
+        ended = tell("promote", "dc2", str(file))
         os.kill(daemon.pid, signal.SIGCONT)
         [journal] = witness.journals()
         assert witness.active() == ActiveSite(site="dc1", epoch=0)
@@ -335,9 +335,9 @@ def test_clients_that_do_not_follow_are_waited_for_before_the_fence_and_wants_fo
         plain.subscribe([topic])
         assert len(plain.consume(20, 20)) == 20
         plain.commit(offsets=[TopicPartition(topic, 0, 12)], asynchronous=False)
-        refused = finish(failover("promote", "dc2", str(file)))
+        refused = tell("promote", "dc2", str(file))
         produce(sites.dc1, topic, [20])
-        ended = finish(failover("promote", "dc2", str(file), "--force"))
+        ended = tell("promote", "dc2", str(file), "--force")
         plain.close()
     stays = "group g-staying has 1 member that would stay: stop them, and start them on dc2"
     assert refused.status == 2, refused
@@ -391,13 +391,13 @@ def test_another_promotion_waits_for_the_unfinished_one_which_can_be_aborted(
                 " `failover promote dc2` or take it back with `failover abort`"
             ),
         )
-        aborted = finish(failover("abort", str(file)))
+        aborted = tell("abort", str(file))
         assert aborted.status == 0, aborted
         assert witness.active() == ActiveSite(site="dc1", epoch=0)
         [journal] = witness.journals()
         assert journal.state is PromotionState.ROLLED_BACK
         produce(sites.dc1, topic, range(15, 20))
-        again = finish(failover("promote", "dc2", str(file)))
+        again = tell("promote", "dc2", str(file))
         assert again.status == 0, again
         assert witness.active() == ActiveSite(site="dc2", epoch=2)
     assert values_of(read_all(sites.dc2, topic)) == list(range(20))
