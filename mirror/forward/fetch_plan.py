@@ -35,8 +35,8 @@ class Asked(NamedTuple):
         return self.partition.attempt == self.attempt
 
 
-Looked: TypeAlias = Mapping[PartitionKey, Asked | None]
-"""What was looked at, and how it is asked for now; None: it is not."""
+Updated: TypeAlias = Mapping[PartitionKey, Asked | None]
+"""What was updated, and how it is asked for now; None: it is not."""
 
 
 def partition_key_of(partition: MirroredPartition) -> PartitionKey:
@@ -44,11 +44,11 @@ def partition_key_of(partition: MirroredPartition) -> PartitionKey:
     return (partition.topic, partition.source.topic_id), partition.index
 
 
-class Asking:
+class FetchPlan:
     """The partitions asked of one broker over one lane."""
 
     def __init__(self, parts: FetchParts, node: int, lane: Lane) -> None:
-        """Begin with nothing looked at."""
+        """Begin with nothing planned."""
         self._parts = parts
         self._node = node
         self._lane = lane
@@ -57,11 +57,11 @@ class Asking:
         self._held: dict[PartitionKey, MirroredPartition] = {}
         """Mine, and not to be asked for just now."""
         self._came: dict[PartitionKey, MirroredPartition] = {}
-        """Of which something came since the last look."""
+        """Of which something came since the last update."""
         self._behind: set[PartitionKey] = set()
         self._keys: dict[str | UUID, TopicKey] = {}
         self._changes = -1
-        self._look_all_s = 0.0
+        self._plan_all_s = 0.0
 
     @property
     def is_complete(self) -> bool:
@@ -70,7 +70,7 @@ class Asking:
 
     @property
     def behind(self) -> int:
-        """Return how many partitions had more to be fetched when they were last looked at."""
+        """Return how many partitions had more to be fetched at the last update."""
         return len(self._behind)
 
     @property
@@ -78,17 +78,17 @@ class Asking:
         """Return the ids of all topics that are asked for."""
         return (topic_id for _, topic_id in self._keys.values())
 
-    def look(self) -> Looked | None:
-        """Bring `asked` up to date; return the partitions looked at, None for all."""
+    def update(self) -> Updated | None:
+        """Bring `asked` up to date; return the partitions updated, None for all."""
         changes, now_s = self._parts.wakeups.fetch_changes, trio.current_time()
         is_same = changes == self._changes and self._parts.throttle.is_idle
-        if is_same and now_s < self._look_all_s:
-            return self._look_at_some()
-        self._changes, self._look_all_s = changes, now_s + LOOK_S
-        self._look_at_all()
+        if is_same and now_s < self._plan_all_s:
+            return self._plan_some()
+        self._changes, self._plan_all_s = changes, now_s + LOOK_S
+        self._plan_all()
         return None
 
-    def found(self, answer: Fetched) -> Iterator[tuple[Asked, FetchedPartition]]:
+    def match(self, answer: Fetched) -> Iterator[tuple[Asked, FetchedPartition]]:
         """Yield each partition with its part of the answer; since v13 topics travel by id."""
         for name, partitions in answer.topics:
             key = self._keys.get(name)
@@ -101,7 +101,7 @@ class Asking:
                     self._came[partition_key] = one.partition
                     yield one, data
 
-    def _look_at_all(self) -> None:
+    def _plan_all(self) -> None:
         parts, now = self._parts, now_ms()
         led = parts.partitions.fetched_from(self._node)
         mine = led if self._lane.count == 1 else filter(self._lane.carries, led)
@@ -120,8 +120,8 @@ class Asking:
                 self._keys[name] = self._keys[topic_id] = key
         self.asked = dict(_by_room(asked))
 
-    def _look_at_some(self) -> Looked:
-        some, looked = self._held | self._came, []
+    def _plan_some(self) -> Updated:
+        some, wanted = self._held | self._came, []
         self._held, self._came = {}, {}
         gone: dict[PartitionKey, Asked | None] = {}
         for partition_key, partition in some.items():
@@ -131,12 +131,12 @@ class Asking:
             elif (one := self._as_asked(partition_key, partition)) is None:
                 gone[partition_key], self._held[partition_key] = None, partition
             else:
-                looked.append((partition_key, one))
+                wanted.append((partition_key, one))
                 name, topic_id = key = partition_key[0]
                 self._keys[name] = self._keys[topic_id] = key
         for partition_key in gone:
             self.asked.pop(partition_key, None)
-        now_asked = dict(_by_room(looked))
+        now_asked = dict(_by_room(wanted))
         self.asked |= now_asked
         return {**gone, **now_asked}
 

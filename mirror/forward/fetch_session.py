@@ -66,14 +66,14 @@ class FetchSession:
         """Whether the broker knows what it was asked for, as far as we know."""
         return self._epoch != FIRST_EPOCH
 
-    def ask_some(self, looked: Mapping[PartitionKey, Wanted | None]) -> Question:
+    def ask_some(self, updated: Mapping[PartitionKey, Wanted | None]) -> Question:
         """Return how to ask for these from now on, None for not at all, and the others as before.
 
         Only while the session is open.
         """
         changed: dict[TopicKey, list[Wanted]] = {}
         forgotten: dict[TopicKey, list[int]] = {}
-        for (key, partition), one in looked.items():
+        for (key, partition), one in updated.items():
             if one is None:
                 if (key, partition) in self._asked:
                     del self._asked[key, partition]

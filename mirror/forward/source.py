@@ -11,7 +11,7 @@ import trio
 
 from mirror.clusters.links import Links
 from mirror.forward.damage import behind_damage
-from mirror.forward.fetch_plan import Asked, Asking, Looked, partition_key_of
+from mirror.forward.fetch_plan import Asked, FetchPlan, Updated, partition_key_of
 from mirror.forward.fetch_session import SESSION_LOST, FetchSession, Question
 from mirror.forward.flow_parts import FetchParts
 from mirror.forward.lanes import Lane, count_lanes, lanes_to_broker
@@ -152,9 +152,9 @@ class SourceFetcher:
         self._reverse_map, self._map_log, self._writers = way
         self._corrupt: defaultdict[TopicPartition, int] = defaultdict(int)
         self._session = FetchSession()
-        self._asking = Asking(parts, node, lane)
+        self._plan = FetchPlan(parts, node, lane)
         self._tells_all = False
-        """Of what was looked at since the last request, not all is known any more.
+        """Of what was updated since the last request, not all is known any more.
 
         A partition that stopped meanwhile, perhaps while an answer with its records was under way,
         must still be named as forgotten: otherwise the broker answers at once, for ever, with
@@ -178,14 +178,14 @@ class SourceFetcher:
     async def _fetch_for_ever(self) -> None:
         while True:
             may_ask = self._may_ask()
-            looked = self._asking.look() if may_ask else {}
-            if not may_ask or not self._asking.asked:
+            updated = self._plan.update() if may_ask else {}
+            if not may_ask or not self._plan.asked:
                 self._tells_all |= may_ask
                 await self._parts.wakeups.fetch_more.wait(self._wait_s())
                 continue
             try:
                 sent_s = trio.current_time()
-                answer = await self._fetch(looked)
+                answer = await self._fetch(updated)
                 if await self._take(answer) < FULL_BYTES:
                     await trio.sleep_until(sent_s + GATHER_S)
             except NetworkFault as fault:
@@ -215,7 +215,7 @@ class SourceFetcher:
         if self._lane.count == 1:
             return config.fetch_max_bytes, config.partition_fetch_bytes
         whole, each = parts.budget.most_bytes, parts.budget.most_bytes_each
-        shares = self._lane.share(self._asking.behind, whole, each)
+        shares = self._lane.share(self._plan.behind, whole, each)
         most, each = (
             min(MOST_FETCH_BYTES, max(config.partition_fetch_bytes, share)) for share in shares
         )
@@ -226,7 +226,7 @@ class SourceFetcher:
         may_spend = parts.throttle.is_idle or parts.throttle.wait_ms(None, now_ms()) <= 0
         return parts.gate.is_open and parts.budget.has_room and may_spend
 
-    async def _fetch(self, looked: Looked | None) -> Fetched:
+    async def _fetch(self, updated: Updated | None) -> Fetched:
         """Ask for all, in words that say only what has changed; raises NetworkFault."""
         connection = await self._links.source_data.connection(self._node, self._lane.number)
         if connection is not self._connection:
@@ -237,18 +237,18 @@ class SourceFetcher:
         room = max(budget.most_bytes - budget.total, config.partition_fetch_bytes)
         most, each = self._chunk_bytes()
         limits = Limits(
-            MAX_WAIT_MS if self._asking.is_complete else MAX_WAIT_WHEN_FULL_MS,
+            MAX_WAIT_MS if self._plan.is_complete else MAX_WAIT_WHEN_FULL_MS,
             1,
             min(throttle.chunk_bytes(None, most), room),
             config.isolation_level,
         )
-        question = self._question(looked, each)
-        version = version_for(connection.version_of(FetchRequest), self._asking.topic_ids)
+        question = self._question(updated, each)
+        version = version_for(connection.version_of(FetchRequest), self._plan.topic_ids)
         body = request_body(version, limits, *question, config.client_rack or "")
         return await connection.ask(FetchRequest, version, [body], read_answer)
 
-    def _question(self, looked: Looked | None, each: int) -> Question:
-        """Say what was looked at, or everything: where the broker does not know the rest."""
+    def _question(self, updated: Updated | None, each: int) -> Question:
+        """Say what was updated, or everything: where the broker does not know the rest."""
         throttle = self._parts.throttle
 
         def wish(one: Asked) -> Wanted:
@@ -258,14 +258,14 @@ class SourceFetcher:
             # changed, since a follower serves it too, and goes on in a log that was cut meanwhile.
             return Wanted(partition.index, one.offset, size, partition.leaders.source_epoch)
 
-        if looked is None or self._tells_all or not self._session.is_open:
+        if updated is None or self._tells_all or not self._session.is_open:
             self._tells_all = False
-            asked = self._asking.asked
+            asked = self._plan.asked
             return self._session.ask(
                 {partition_key: wish(one) for partition_key, one in asked.items()}
             )
         return self._session.ask_some(
-            {partition_key: one and wish(one) for partition_key, one in looked.items()}
+            {partition_key: one and wish(one) for partition_key, one in updated.items()}
         )
 
     async def _take(self, answer: Fetched) -> int:
@@ -277,13 +277,13 @@ class SourceFetcher:
         if answer.error_code != ErrorCode.NONE:
             self._session.end()
             if answer.error_code not in SESSION_LOST:
-                self._refuse(self._asking.asked.values(), answer.error_code)
+                self._refuse(self._plan.asked.values(), answer.error_code)
             return 0
         self._session.answered(answer.session_id)
         waiting: list[_Waiting] = []
         size = 0
         limit = join_limit(sum(len(partitions) for _, partitions in answer.topics))
-        for one, data in self._asking.found(answer):
+        for one, data in self._plan.match(answer):
             if not one.is_current or one.partition.is_announcing:
                 self._session.say_again(partition_key_of(one.partition))
                 continue
@@ -371,7 +371,7 @@ class SourceFetcher:
         if arrived_ms - self._noted_ms < HEARD_EVERY_MS:
             return
         self._noted_ms = arrived_ms
-        for one in self._asking.asked.values():
+        for one in self._plan.asked.values():
             if one.is_current:
                 one.partition.heard_nothing_new(arrived_ms)
 
@@ -483,7 +483,7 @@ class SourceFetcher:
         fail_source(self._parts, self._node, self._flowing(), fault)
 
     def _flowing(self) -> list[MirroredPartition]:
-        asked = self._asking.asked.values()
+        asked = self._plan.asked.values()
         return [one.partition for one in asked if one.is_current and one.partition.is_flowing]
 
     def _interrupt_all(self, reason: str) -> None:

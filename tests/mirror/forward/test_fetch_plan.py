@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from mirror.flow.flow_state import FlowState
-from mirror.forward.fetch_plan import LOOK_S, Asking, partition_key_of
+from mirror.forward.fetch_plan import LOOK_S, FetchPlan, partition_key_of
 from mirror.forward.fetch_session import FetchSession, PartitionKey
 from mirror.forward.lanes import Lane
 from mirror.state.batches import Cursor, Forward
@@ -52,7 +52,7 @@ class Site:
             partition.leaders.follow_source(NODE, -1)
             partition.move(PartitionState.POSITIONING, 0)
             partition.go_on(Cursor(0, Place(0), 0), 0)
-        self.asking = Asking(self.flow.for_fetching, NODE, Lane())
+        self.plan = FetchPlan(self.flow.for_fetching, NODE, Lane())
         self.session, self.broker = FetchSession(), Broker()
         self.number = 0
 
@@ -61,15 +61,15 @@ class Site:
 
     def ask(self) -> dict[PartitionKey, Wanted]:
         """Look, tell the broker, and return what it knows then."""
-        looked, asked = self.asking.look(), self.asking.asked
-        if looked is None or not self.session.is_open:
+        updated, asked = self.plan.update(), self.plan.asked
+        if updated is None or not self.session.is_open:
             wishes = {place: Wanted(place[1], one.offset, 9) for place, one in asked.items()}
             question = self.session.ask(wishes)
         else:
             question = self.session.ask_some(
                 {
                     place: None if one is None else Wanted(place[1], one.offset, 9)
-                    for place, one in looked.items()
+                    for place, one in updated.items()
                 }
             )
         heard = self.broker.hear(question, opens=True)
@@ -81,7 +81,7 @@ class Site:
         """Let one thing happen to one partition."""
         partition = self.partition(index)
         match event:
-            case "comes" | "fills" if partition_key_of(partition) in self.asking.asked:
+            case "comes" | "fills" if partition_key_of(partition) in self.plan.asked:
                 self.come(index)
                 if partition.cursor is not None and event == "fills":
                     partition.in_flight.enqueue([FILLING])
@@ -91,7 +91,7 @@ class Site:
                 self.flow.interruptions.interrupt(partition, "why", 0)
             case "stops unused" if partition.is_flowing:
                 self.flow.interruptions.interrupt(partition, "why", 0)
-                if partition_key_of(partition) in self.asking.asked:
+                if partition_key_of(partition) in self.plan.asked:
                     self.come(index)
             case "goes on" if partition.state is PartitionState.WAITING:
                 partition.move(PartitionState.POSITIONING, 0)
@@ -106,7 +106,7 @@ class Site:
 
     def come(self, index: int) -> None:
         """Have an answer with a batch of a partition, as the fetcher takes it."""
-        for one, found in self.asking.found(answer_with([index])):
+        for one, found in self.plan.match(answer_with([index])):
             end = found.high_watermark
             one.partition.heard(source_end=end, readable_end=end, now_ms=0)
             if not one.is_current:
@@ -135,21 +135,21 @@ def test_the_broker_is_asked_for_all_that_flows_from_where_it_stands(
                 if event == "time":
                     await trio.sleep(LOOK_S)
             known = site.ask()
-            fresh = Asking(site.flow.for_fetching, NODE, Lane())
-            fresh.look()
+            fresh = FetchPlan(site.flow.for_fetching, NODE, Lane())
+            fresh.update()
             for place, one in fresh.asked.items():
                 assert known[place].fetch_offset == one.offset
-            assert fresh.is_complete == site.asking.is_complete
-            assert known.keys() == site.asking.asked.keys()
+            assert fresh.is_complete == site.plan.is_complete
+            assert known.keys() == site.plan.asked.keys()
         await trio.sleep(LOOK_S)
         assert site.ask().keys() == {
             partition_key_of(one)
             for one in site.flow.partitions.own.values()
             if one.is_flowing and one.leaders.source == NODE and one.in_flight.bytes < ROOM
         }
-        fresh = Asking(site.flow.for_fetching, NODE, Lane())
-        fresh.look()
-        assert fresh.behind == site.asking.behind
+        fresh = FetchPlan(site.flow.for_fetching, NODE, Lane())
+        fresh.update()
+        assert fresh.behind == site.plan.behind
 
     trio.run(check, clock=MockClock(autojump_threshold=0))
 
@@ -157,32 +157,32 @@ def test_the_broker_is_asked_for_all_that_flows_from_where_it_stands(
 async def test_only_what_something_came_of_and_what_was_held_back_is_looked_at() -> None:
     site = Site()
     site.partition(3).in_flight.enqueue([FILLING])
-    assert site.asking.look() is None
-    assert [one for one, _ in site.asking.found(answer_with([1, 3]))] == [
-        site.asking.asked[partition_key_of(site.partition(1))]
+    assert site.plan.update() is None
+    assert [one for one, _ in site.plan.match(answer_with([1, 3]))] == [
+        site.plan.asked[partition_key_of(site.partition(1))]
     ]
-    looked = site.asking.look()
-    assert looked is not None
-    assert {index: one is not None for (_, index), one in looked.items()} == {1: True, 3: False}
+    updated = site.plan.update()
+    assert updated is not None
+    assert {index: one is not None for (_, index), one in updated.items()} == {1: True, 3: False}
     site.partition(3).in_flight.abandon()
-    assert [index for _, index in site.asking.look() or ()] == [3]
-    assert site.asking.is_complete
-    assert site.asking.look() == {}
+    assert [index for _, index in site.plan.update() or ()] == [3]
+    assert site.plan.is_complete
+    assert site.plan.update() == {}
 
 
 async def test_who_is_behind_is_known_from_what_was_heard_and_fetched() -> None:
     site = Site()
-    site.asking.look()
-    assert site.asking.behind == COUNT, "nothing was heard of yet"
+    site.plan.update()
+    assert site.plan.behind == COUNT, "nothing was heard of yet"
     site.come(1)
-    site.asking.look()
-    assert site.asking.behind == COUNT, "a batch of many"
+    site.plan.update()
+    assert site.plan.behind == COUNT, "a batch of many"
     site.come(1)
     site.partition(1).advance(Cursor(9, Place(9), 0))
     site.partition(1).in_flight.enqueue([FILLING])
-    site.asking.look()
-    assert site.asking.behind == COUNT - 1, "all was fetched, though not acknowledged"
+    site.plan.update()
+    assert site.plan.behind == COUNT - 1, "all was fetched, though not acknowledged"
     site.flow.interruptions.interrupt(site.partition(2), "why", 0)
     site.flow.wakeups.fetch_anew()
-    site.asking.look()
-    assert site.asking.behind == COUNT - 2, "who has stopped asks for nothing"
+    site.plan.update()
+    assert site.plan.behind == COUNT - 2, "who has stopped asks for nothing"

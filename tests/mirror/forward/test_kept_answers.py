@@ -24,7 +24,7 @@ async def test_only_records_that_will_soon_be_sent_hold_their_answer(waits_ms: i
     anything: Any = None
     map_log: Any = SlowMap()
     fetcher = SourceFetcher(1, flow.for_fetching, anything, way_of(map_log, taken))
-    fetcher._asking.look()
+    fetcher._plan.update()
     partition.in_flight.enqueue([Forward(Place(0), 1, 1, 0, 1, (b"",))])
     partition.in_flight.begin(now_ms() - waits_ms)
     pool, batch = BufferPool(), batch_at(0, b"v")

@@ -49,22 +49,22 @@ async def test_what_another_leader_sends_does_not_overtake_what_waits_for_the_ma
     before, after = (
         SourceFetcher(node, flow.for_fetching, links, way_of(map_log, taken)) for node in (1, 2)
     )
-    before._asking.look()
+    before._plan.update()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(before._take, answer(0, 5))
         await wait_all_tasks_blocked()
         partition.leaders.follow_source(2, -1)
-        after._asking.look()
-        assert not after._asking.asked
-        assert not after._asking.is_complete
+        after._plan.update()
+        assert not after._plan.asked
+        assert not after._plan.is_complete
         # What it was asked before, as if both had been asked at the same time.
-        after._asking.asked = before._asking.asked
-        after._asking._keys = before._asking._keys
+        after._plan.asked = before._plan.asked
+        after._plan._keys = before._plan._keys
         await after._take(answer(0, 5, 6))
         assert taken.places == []
         map_log.may_write.set()
-    after._asking.look()
-    assert [one.offset for one in after._asking.asked.values()] == [6]
+    after._plan.update()
+    assert [one.offset for one in after._plan.asked.values()] == [6]
     await after._take(answer(6))
     assert taken.places == [0, 1, 2]
 
@@ -82,15 +82,15 @@ async def test_a_damaged_chunk_with_holes_leaves_nothing_waiting() -> None:
     )
     damaged = batch_at(1, b"v")[:-1] + b"\xff"
     records = memoryview(bytes(mirrored) + damaged)
-    fetcher._asking.look()
+    fetcher._plan.update()
     await fetcher._take(
         Fetched(0, 0, 0, [("t", [FetchedPartition(0, 0, 2, 2, 0, (), -1, records)])])
     )
     assert partition.state is PartitionState.WAITING
     partition.move(PartitionState.POSITIONING, 0)
     partition.go_on(Cursor(0, Place(0), 0), 0)
-    fetcher._asking.look()
-    assert [one.offset for one in fetcher._asking.asked.values()] == [0]
+    fetcher._plan.update()
+    assert [one.offset for one in fetcher._plan.asked.values()] == [0]
 
 
 async def test_a_chunk_that_takes_long_is_routed_beside_the_loop_and_nothing_overtakes_it() -> None:
@@ -101,22 +101,22 @@ async def test_a_chunk_that_takes_long_is_routed_beside_the_loop_and_nothing_ove
     map_log.may_write.set()
     links: Any = None
     fetcher = SourceFetcher(1, flow.for_fetching, links, way_of(map_log, taken))
-    fetcher._asking.look()
+    fetcher._plan.update()
     records = [Record(offset, 5, None, b"") for offset in range(0, 4 * RECORDS_AT_ONCE, 2)]
     chunk = memoryview(build_batch(records))
     end = records[-1].offset + 1
     fetched = Fetched(0, 0, 0, [("t", [FetchedPartition(0, 0, end, end, 0, (), -1, chunk)])])
     await fetcher._take(fetched)
     assert taken.places == [], "nothing was done in the loop"
-    fetcher._asking.look()
-    assert not fetcher._asking.asked, "what comes behind waits"
+    fetcher._plan.update()
+    assert not fetcher._plan.asked, "what comes behind waits"
     async with trio.open_nursery() as nursery:
         nursery.start_soon(fetcher._route_beside)
         with trio.fail_after(30):
             await flow.wakeups.fetch_more.wait(30)
         nursery.cancel_scope.cancel()
-    fetcher._asking.look()
-    assert [one.offset for one in fetcher._asking.asked.values()] == [end]
+    fetcher._plan.update()
+    assert [one.offset for one in fetcher._plan.asked.values()] == [end]
     assert sum(one.record_count for _, routed in taken.all for one in routed.forwards) == len(
         records
     )
@@ -128,7 +128,7 @@ async def test_a_heavy_chunk_of_before_an_interruption_is_dropped() -> None:
     map_log: Any = SlowMap()
     links: Any = None
     fetcher = SourceFetcher(1, flow.for_fetching, links, way_of(map_log, taken))
-    fetcher._asking.look()
+    fetcher._plan.update()
     records = [Record(offset, 5, None, b"") for offset in range(0, 4 * RECORDS_AT_ONCE, 2)]
     chunk = memoryview(build_batch(records))
     end = records[-1].offset + 1

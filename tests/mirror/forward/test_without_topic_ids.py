@@ -53,7 +53,7 @@ async def test_topics_without_an_id_are_fetched_by_name() -> None:
                 partition.go_on(Cursor(0, Place(0), 0), 0)
             taken = Taken()
             fetcher = SourceFetcher(0, flow.for_fetching, links, way_of(map_log, taken))
-            answer = await fetcher._fetch(fetcher._asking.look())
+            answer = await fetcher._fetch(fetcher._plan.update())
             await fetcher._take(answer)
     came = [partition.topic for partition, routed in taken.all for _ in routed.forwards]
     assert sorted(came) == ["a", "b"]
