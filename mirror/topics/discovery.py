@@ -190,41 +190,56 @@ class Discovery:
 
         What follows makes them again, and a partition of an empty topic begins at the beginning.
         """
-        parts, orders, share = self._parts, self._parts.orders, self._parts.share
+        orders = self._parts.orders
         kept = set(filter(orders.is_kept, orders.to_begin_anew))
         for topic in sorted(orders.to_begin_anew - kept):
-            source = self._links.source_admin
-            has_own = await holds_own(parts.partitions, parts.reverse, source, topic)
-            topic_partitions = {
-                topic_partition for topic_partition in share.seen if topic_partition[0] == topic
-            }
-            if has_own is None or not topic_partitions <= share.own:
-                continue  # the next assignment gives all of the topic to who leads
-            of_topic = parts.partitions.of_topic(topic)
-            if has_own:
-                _LOG.error("%s: %s: not deleted on the target: %s", self._name, topic, HAS_OWN)
-                orders.want_anew_no_more(topic)
-                continue
-            for partition in of_topic:
-                partition.leaders.follow_target(NO_LEADER)
-                if partition.state not in STOPPED | {PartitionState.PAUSED}:
-                    self._interruptions.interrupt(partition, BEGINS_ANEW, now_ms())
-            if not all(partition.in_flight.is_settled for partition in of_topic):
-                self._parts.wakeups.refresh.wake()
-                continue
-            self._seen[0].pop(topic, None)  # until the next look nothing of it may be taken
-            try:
-                await delete_topic(self._links.target_admin, self._names.on_target(topic))
-            except TopicRefused as refused:
-                self._complain(refused)
-                continue
-            _LOG.warning("%s: %s: deleted on the target: %s", self._name, topic, BEGINS_ANEW)
-            await self._map_log.forget_topic(topic)  # whoever makes it again, and in which run
-            orders.begin_anew(topic)
-            for partition in of_topic:
-                partition.offset_map.advance(0)
-                if partition.state in STOPPED:
-                    partition.retry(BEGINS_ANEW, now_ms())
+            if await self._may_begin_anew(topic) and self._is_at_rest(topic):
+                await self._delete_copy(topic)
+
+    async def _may_begin_anew(self, topic: str) -> bool:
+        """Whether the copy may go now; one with records of its own stays for good."""
+        parts = self._parts
+        has_own = await holds_own(parts.partitions, parts.reverse, self._links.source_admin, topic)
+        topic_partitions = {
+            topic_partition
+            for topic_partition in parts.share.seen
+            if topic_partition.topic == topic
+        }
+        if has_own is None or not topic_partitions <= parts.share.own:
+            return False  # the next assignment gives all of the topic to who leads
+        if has_own:
+            _LOG.error("%s: %s: not deleted on the target: %s", self._name, topic, HAS_OWN)
+            parts.orders.want_anew_no_more(topic)
+        return not has_own
+
+    def _is_at_rest(self, topic: str) -> bool:
+        """Interrupt the topic's partitions; return whether nothing of them is under way."""
+        of_topic = self._parts.partitions.of_topic(topic)
+        for partition in of_topic:
+            partition.leaders.follow_target(NO_LEADER)
+            if partition.state not in STOPPED | {PartitionState.PAUSED}:
+                self._interruptions.interrupt(partition, BEGINS_ANEW, now_ms())
+        is_at_rest = all(partition.in_flight.is_settled for partition in of_topic)
+        if not is_at_rest:
+            self._parts.wakeups.refresh.wake()
+        return is_at_rest
+
+    async def _delete_copy(self, topic: str) -> None:
+        """Delete a topic on the target, and let its partitions begin at the beginning."""
+        of_topic = self._parts.partitions.of_topic(topic)
+        self._seen[0].pop(topic, None)  # until the next look nothing of it may be taken
+        try:
+            await delete_topic(self._links.target_admin, self._names.on_target(topic))
+        except TopicRefused as refused:
+            self._complain(refused)
+            return
+        _LOG.warning("%s: %s: deleted on the target: %s", self._name, topic, BEGINS_ANEW)
+        await self._map_log.forget_topic(topic)  # whoever makes it again, and in which run
+        self._parts.orders.begin_anew(topic)
+        for partition in of_topic:
+            partition.offset_map.advance(0)
+            if partition.state in STOPPED:
+                partition.retry(BEGINS_ANEW, now_ms())
 
     async def _hear_of_silent(self) -> None:
         """Learn the source's ends where nothing has been fetched, so that the lag there is known.

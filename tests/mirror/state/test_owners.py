@@ -194,6 +194,18 @@ def test_no_module_changes_what_a_flow_shares_but_its_owner() -> None:
     assert not changes
 
 
+def test_only_its_own_folder_takes_the_state_of_a_flow_whole() -> None:
+    takers = {
+        path.relative_to(ROOT).parts[0]
+        for path in ROOT.rglob("*.py")
+        if any(
+            isinstance(node, ast.ImportFrom) and node.module == FlowState.__module__
+            for node in ast.walk(ast.parse(path.read_text()))
+        )
+    }
+    assert takers == {"flow"}
+
+
 @pytest.mark.parametrize(
     "source",
     [
