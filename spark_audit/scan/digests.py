@@ -32,6 +32,18 @@ def record_digest(head: RecordHead) -> bytes:
     return blake2b(stamp + head.tail, digest_size=DIGEST_BYTES).digest()
 
 
+def record_digests(heads: Sequence[RecordHead]) -> list[bytes]:
+    """Return the identity of each record, without a call for each: this is most of an audit."""
+    pack, digest = _TIMESTAMP.pack, blake2b
+    try:
+        return [
+            digest(pack(timestamp_ms) + tail, digest_size=DIGEST_BYTES).digest()
+            for _, timestamp_ms, tail in heads
+        ]
+    except error:
+        return [record_digest(head) for head in heads]
+
+
 def java_time(timestamp_ms: int) -> int:
     """Return what Kafka's clients read of a time: a record's delta may lead out of its 64 bits."""
     return (timestamp_ms + (1 << 63)) % (1 << 64) - (1 << 63)
@@ -99,6 +111,21 @@ class RangeCutter:
         elif len(self._digests) < MAX_RANGE_RECORDS:
             return None
         return self._take()
+
+    def add_all(self, offset: int, digests: Sequence[bytes]) -> bool:
+        """Take records in a row from this offset on, if none of them ends or begins a range.
+
+        Return whether they were taken; else they are to be added one by one.
+        """
+        if not self.has_begun or len(self._digests) + len(digests) >= MAX_RANGE_RECORDS:
+            return False
+        if min(digests) < _CUT_BELOW:
+            return False
+        if not self._digests:
+            self._start_offset = offset
+        self._digests += digests
+        self._stop_offset = offset + len(digests)
+        return True
 
     def is_past(self, offset: int) -> bool:
         """Return whether no range begins here that is owned, if the log goes on at this offset."""

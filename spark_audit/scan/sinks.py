@@ -8,14 +8,22 @@ KeySink      the first and last records of each wanted key      what a cleaner m
 """
 
 from array import array
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from spark_audit.scan.committed import CommittedBatch, Hole, HoleReason
-from spark_audit.scan.digests import DigestRange, RangeCutter, java_time, key_digest, record_digest
+from spark_audit.scan.digests import (
+    DigestRange,
+    RangeCutter,
+    java_time,
+    key_digest,
+    record_digest,
+    record_digests,
+)
 from spark_audit.scan.entries import Entry, entry_of, key_of
 from spark_audit.scan.scan_rows import RowKind, ScanRow, hole_row, range_row
+from wire.record_batch import RecordHead
 
 _ADDED_UP: Final = (HoleReason.MARKER, HoleReason.ELSEWHERE)
 """Holes that explain nothing, of which only the number of offsets counts."""
@@ -91,25 +99,36 @@ class RangeSink:
             if self._cutter.has_begun:
                 self._holes.add(content)
             return True
-        if (
-            self._first_ms is not None
-            and content.heads
-            and content.heads[0].offset != self._run_stop
-        ):
+        if not content.heads:
+            return True
+        first = content.heads[0]
+        if self._first_ms is not None and first.offset != self._run_stop:
             self._runs += (self._run_start, self._run_stop - self._run_start)
-            self._run_start = content.heads[0].offset
-        add = self._cutter.add
-        for head in content.heads:
-            if self._first_ms is None and self._cutter.has_begun:
-                self._first_ms = java_time(head.timestamp_ms)
-                self._run_start = head.offset
-            completed = add(head.offset, record_digest(head))
+            self._run_start = first.offset
+        digests = record_digests(content.heads)
+        if self._cutter.add_all(first.offset, digests):
+            self._begin(first)
+        elif not self._add_each(content.heads, digests):
+            return False
+        self._run_stop = content.heads[-1].offset + 1
+        return True
+
+    def _begin(self, head: RecordHead) -> None:
+        """Note where a range begins, if none is under way."""
+        if self._first_ms is None:
+            self._first_ms = java_time(head.timestamp_ms)
+            self._run_start = head.offset
+
+    def _add_each(self, heads: Sequence[RecordHead], digests: Sequence[bytes]) -> bool:
+        """Add records one by one and return whether more is wanted."""
+        for head, digest in zip(heads, digests, strict=True):
+            if self._cutter.has_begun:
+                self._begin(head)
+            completed = self._cutter.add(head.offset, digest)
             if completed is not None:
                 self._rows.append(self._row(completed, head.offset + 1))
             if self._cutter.is_done:
                 return False
-        if content.heads:
-            self._run_stop = content.heads[-1].offset + 1
         return True
 
     def _row(self, completed: DigestRange, stop: int) -> ScanRow:
@@ -150,7 +169,7 @@ class WindowSink:
             self.is_over = True
             return False
         self.offsets.extend(head.offset for head in content.heads)
-        self.digests.extend(map(record_digest, content.heads))
+        self.digests += record_digests(content.heads)
         return True
 
     def is_past(self, offset: int) -> bool:

@@ -1,8 +1,13 @@
 """What a scan makes of records and holes."""
 
+from itertools import accumulate
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spark_audit.compare.alterations import altered_fields
+from spark_audit.scan import digests
 from spark_audit.scan.committed import CommittedBatch, Hole, HoleReason
 from spark_audit.scan.digests import record_digest
 from spark_audit.scan.entries import KEY_BYTES, Entry, entry_of
@@ -117,6 +122,25 @@ def test_holes_before_the_first_own_range_belong_to_the_split_before() -> None:
     sink = RangeSink(starts_log=False, split_stop=100)
     assert sink.take(_hole(3, 5, HoleReason.GAP))
     assert sink.rows() == []
+
+
+@given(st.lists(st.integers(1, 9), max_size=12), st.integers(0, 40), st.booleans())
+def test_ranges_do_not_depend_on_how_records_are_batched(
+    sizes: list[int], split_stop: int, starts_log: bool
+) -> None:
+    heads = [
+        RecordHead(offset, 1_000 + offset, f"record {offset}".encode())
+        for offset in range(sum(sizes))
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(digests, "_CUT_BELOW", b"\x40" + bytes(15))
+        patch.setattr(digests, "MAX_RANGE_RECORDS", 5)
+        whole, single = (RangeSink(starts_log=starts_log, split_stop=split_stop) for _ in range(2))
+        ends = list(accumulate(sizes))
+        batches = [heads[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+        all(whole.take(CommittedBatch(9, batch)) for batch in batches)
+        all(single.take(CommittedBatch(9, [head])) for head in heads)
+        assert whole.rows() == single.rows()
 
 
 def test_the_rest_of_a_log_is_a_range() -> None:
