@@ -11,7 +11,6 @@ from typing import TypeAlias
 
 import trio
 
-from failover.client.position_handover import group_path
 from failover.execute import StepFailed
 from failover.facts import Facts
 from failover.groups import GROUPS_BYTES, GROUPS_POLL_S, fitting
@@ -32,7 +31,7 @@ async def count_followers(zookeeper: ZooKeeper, paths: WitnessPaths, members: Co
     followers: dict[str, int] = {}
 
     async def count(group: str) -> None:
-        names = await zookeeper.children(group_path(paths.root, group))
+        names = await zookeeper.children(paths.group(group))
         if names:
             followers[group] = len(names)
 

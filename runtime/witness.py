@@ -22,6 +22,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Final, Self, get_type_hints
+from urllib.parse import quote
 
 from runtime.foreign_json import LARGEST_INT32, text, unpack_json, whole_number
 from wire.topic_partition import TopicPartition
@@ -238,3 +239,11 @@ class WitnessPaths:
     def orders(self, source: str, target: str) -> str:
         """Return the path of the orders that people have given for a flow."""
         return f"{self.flow(source, target)}/orders"
+
+    def group(self, group_id: str) -> str:
+        """Return the parent of a group's members that follow the active site.
+
+        A name of dots alone is quoted as well: ZooKeeper takes none of those.
+        """
+        quoted = quote(group_id, safe="")
+        return f"{self.root}/groups/{quoted if quoted.strip('.') else quoted.replace('.', '%2E')}"

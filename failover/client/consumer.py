@@ -50,13 +50,12 @@ from failover.client.group_membership import GroupMembership, Terms
 from failover.client.position_handover import (
     Handover,
     HandoverGarbled,
-    group_path,
     is_complete,
     merge,
 )
 from failover.client.site_reader import SiteUnreadable, open_reader
 from runtime.config import ClusterConfig, Configuration, load
-from runtime.witness import ActiveSite
+from runtime.witness import ActiveSite, WitnessPaths
 from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
@@ -276,7 +275,7 @@ class SiteConsumer:
 
         Only members whose site was lost wait: a planned promotion has moved every commit.
         """
-        group = group_path(self._configuration.coordination.path, self._group_id)
+        group = WitnessPaths(root=self._configuration.coordination.path).group(self._group_id)
         try:
             if self._told_epoch != active.epoch:
                 told = Handover(epoch=active.epoch, carried=self._carried)

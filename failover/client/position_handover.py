@@ -12,7 +12,6 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Self
-from urllib.parse import quote
 
 from failover.client.carried import Carried
 from runtime.foreign_json import LARGEST_INT32, read_json, text, whole_number
@@ -53,15 +52,6 @@ class Handover:
             return cls(epoch=whole_number(node["epoch"]), carried=carried)
         except (ValueError, KeyError, TypeError) as error:
             raise HandoverGarbled(f"witness: not a handover: {data[:200]!r}") from error
-
-
-def group_path(root: str, group_id: str) -> str:
-    """Return the parent of a group's members in the witness.
-
-    A name of dots alone is quoted as well: ZooKeeper takes none of those.
-    """
-    quoted = quote(group_id, safe="")
-    return f"{root}/groups/{quoted if quoted.strip('.') else quoted.replace('.', '%2E')}"
 
 
 def is_complete(handovers: Iterable[Handover], epoch: int) -> bool:

@@ -58,7 +58,7 @@ def test_every_kind_of_map_record_is_shown() -> None:
 
 def test_every_path_of_the_witness_is_shown() -> None:
     paths = WitnessPaths(root="<path>")
-    arguments = {"journal": (0,), "journal_parts": (0,)}
+    arguments = {"journal": (0,), "journal_parts": (0,), "group": ("",)}
     made = []
     for name in dir(WitnessPaths):
         if name.startswith("_") or name == "root":

@@ -18,7 +18,7 @@ from confluent_kafka.admin import AclOperation, ResourceType
 from kazoo.client import KazooClient
 
 from failover.client import SiteProducer
-from failover.client.position_handover import group_path
+from runtime.witness import WitnessPaths
 from tests.failover.promoting import failover, finish
 from tests.interop.closing import (
     GROUP,
@@ -243,7 +243,7 @@ def follow(witness: str, root: str, group: str) -> None:
     """Say that a member follows the active site: a promotion waits for it behind the fence."""
     client = KazooClient(hosts=witness)
     client.start()
-    client.create(f"{group_path(root, group)}/member", b"", makepath=True)
+    client.create(f"{WitnessPaths(root=root).group(group)}/member", b"", makepath=True)
     client.stop()
     client.close()
 

@@ -9,10 +9,10 @@ from failover.client.carried import Carried
 from failover.client.position_handover import (
     Handover,
     HandoverGarbled,
-    group_path,
     is_complete,
     merge,
 )
+from runtime.witness import WitnessPaths
 from wire.topic_partition import TopicPartition
 
 PLACES = st.dictionaries(
@@ -66,10 +66,10 @@ def test_a_member_that_has_not_told_for_this_epoch_is_waited_for() -> None:
 
 
 def test_a_group_of_any_name_has_one_node() -> None:
-    assert group_path("/kafka-dr", "a/b ü") == "/kafka-dr/groups/a%2Fb%20%C3%BC"
+    assert WitnessPaths(root="/kafka-dr").group("a/b ü") == "/kafka-dr/groups/a%2Fb%20%C3%BC"
 
 
 @pytest.mark.parametrize(("group", "node"), [(".", "%2E"), ("..", "%2E%2E"), ("a.b", "a.b")])
 def test_a_group_whose_name_zookeeper_would_not_take_has_one_too(group: str, node: str) -> None:
-    assert group_path("/kafka-dr", group) == f"/kafka-dr/groups/{node}"
-    assert normpath(group_path("/kafka-dr", group)) == f"/kafka-dr/groups/{node}"
+    assert WitnessPaths(root="/kafka-dr").group(group) == f"/kafka-dr/groups/{node}"
+    assert normpath(WitnessPaths(root="/kafka-dr").group(group)) == f"/kafka-dr/groups/{node}"
