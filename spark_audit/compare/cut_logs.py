@@ -13,22 +13,28 @@ from spark_audit.scan.alignment import Pair
 
 
 def pairs_if_only_cut(
-    source: Sequence[bytes], target: Sequence[bytes], *, is_last: bool, gone: int
+    source: Sequence[bytes], target: Sequence[bytes], *, is_last: bool, gone: int, taken: int = 0
 ) -> list[Pair] | None:
     """Return which of the two logs' records are the same, None if the logs differ otherwise.
 
     The sequences begin with the oldest records that both logs still hold. The source has lost
-    `gone` records at most. Unless `is_last`, equal records follow behind the sequences.
+    `gone` records at most, the target `taken`. Unless `is_last`, equal records follow behind the
+    sequences.
     """
     if not is_last:
         shift = len(target) - len(source)
         return _paired(source, target, shift, gone) if source and target else None
     matched = _matched(source, target)
+    whole = None
     if target and len(target) in matched:
-        return _paired(source, target, len(target) - 1 - matched.index(len(target)), gone)
+        before = matched.index(len(target)) + 1 - len(target)
+        whole = _paired(source, target, -before, gone)
+        if before <= taken:
+            return whole
     # What the target ends with may be what the source begins with.
     common = _matched(target, source)[-1] if source and target else 0
-    return _paired(source, target, len(target) - common, gone) if common else None
+    overlap = _paired(source, target, len(target) - common, gone) if common else None
+    return whole if overlap is None else overlap
 
 
 def _paired(

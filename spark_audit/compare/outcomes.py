@@ -101,6 +101,8 @@ class WindowRecords:
     """The logs begin in it, and of one of them the beginning is gone."""
     source_begin: int = 0
     """So many offsets at the beginning of the source's log are gone, if the logs begin in it."""
+    target_begin: int = 0
+    """The same of the target's log."""
     source: Records
     target: Records
 
@@ -246,6 +248,7 @@ def _only_cut(window: WindowRecords) -> list[Pair] | None:
         window.target.digests,
         is_last=window.is_last,
         gone=window.source_begin,
+        taken=window.target_begin,
     )
 
 

@@ -199,6 +199,7 @@ def _records(
         is_last=window.is_last,
         is_cut=begins_logs and (bounds.source.start > 0 or bounds.target.start > 0),
         source_begin=bounds.source.start if begins_logs else 0,
+        target_begin=bounds.target.start if begins_logs else 0,
         source=Records(offsets=of_source.offsets, digests=of_source.digests),
         target=Records(offsets=of_target.offsets, digests=of_target.digests),
     )
