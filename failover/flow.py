@@ -1,4 +1,4 @@
-"""Stop and start a flow by its command in the witness, and see that it was obeyed."""
+"""Stop and start a flow by its command in the witness, and see that it was carried out."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -57,7 +57,7 @@ class FlowControl:
         return _command(await self._zookeeper.get(self._command))
 
     async def acknowledged(self) -> FlowCommand | None:
-        """Return the command that was last obeyed."""
+        """Return the command that was last carried out."""
         return _command(await self._zookeeper.get(self._acknowledged))
 
     async def assigned(self) -> frozenset[TopicPartition]:
@@ -81,7 +81,7 @@ class FlowControl:
         return replace(known, ends=moving)
 
     async def start(self, epoch: int, claim: Check) -> None:
-        """Command the flow to run; a daemon that is there obeys by itself.
+        """Command the flow to run; a daemon that is there follows by itself.
 
         Raises Superseded when the claim, the promotion's journal as we know it, is no more.
         """
@@ -112,9 +112,10 @@ class FlowControl:
                 nursery.start_soon(wait, partial(self._wait_acknowledged, order), "settled")
                 nursery.start_soon(wait, self._wait_no_worker, "nobody runs it")
         if patience.cancelled_caught:
+            acknowledged = _acknowledged_in(await self._zookeeper.get(self._acknowledged))
             raise StepFailed(
                 f"the flow {self._name} did not stop within {timeout_ms / 1000:g} s"
-                f" (it has acknowledged {_obeyed(await self._zookeeper.get(self._acknowledged))});"
+                f" (it has acknowledged {acknowledged});"
                 " `mirror status` shows what it waits for"
             )
         return {"flow": outcome}
@@ -137,7 +138,7 @@ class FlowControl:
     async def _wait_acknowledged(self, order: FlowCommand) -> None:
         async with self._zookeeper.watch_data(self._acknowledged) as values:
             async for node in values:
-                if _obeyed(node) == order:
+                if _acknowledged_in(node) == order:
                     return
 
     async def _wait_no_worker(self) -> None:
@@ -156,8 +157,8 @@ def _command(node: Node | None) -> FlowCommand | None:
     return None if node is None else FlowCommand.decode(node.data)
 
 
-def _obeyed(node: Node | None) -> FlowCommand | None:
-    """Return what a daemon has obeyed; what makes no sense is nothing, and it writes over that."""
+def _acknowledged_in(node: Node | None) -> FlowCommand | None:
+    """Return what a daemon has carried out; garbage is nothing, and is written over."""
     try:
         return _command(node)
     except WitnessGarbled:
