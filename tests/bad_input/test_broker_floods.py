@@ -30,13 +30,24 @@ LONG_QUEUE = {"socket.listen.backlog.size": "1000"}
 """With Kafka's 50, whoever connects faster than the broker accepts tries again a second later."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def many_files() -> Iterator[int]:
     """Allow as many open files as may be, here and in children; return how many."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     yield hard
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.fixture(scope="module")
+def cluster(many_files: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
+    """One broker for the tests in their order: what takes most memory comes last.
+
+    Each asks how much its own flood adds, and memory that an earlier one gave back would hide that.
+    """
+    assert many_files > SPARE_FILES
+    with run_cluster(tmp_path_factory.mktemp("floods"), overrides=LONG_QUEUE) as running:
+        yield running
 
 
 def open_connections(cluster: RunningCluster, count: int, held: ExitStack) -> list[socket.socket]:
@@ -57,22 +68,58 @@ def open_connections(cluster: RunningCluster, count: int, held: ExitStack) -> li
     return opened
 
 
+def test_a_decompression_bomb_is_stored_as_it_came(cluster: RunningCluster) -> None:
+    """The broker keeps batches closed: 300 MB of zeros in a few kilobytes stay a few kilobytes."""
+    record = Record(
+        offset=0, timestamp_ms=1_700_000_000_000, key=b"k", value=bytes(300 * MEGABYTE), headers=()
+    )
+    bomb = build_batch([record], compression=Compression.ZSTD)
+    assert len(bomb) < MEGABYTE
+    del record
+    create_topic(cluster, "t")
+    pid = cluster.pids[0]
+    before = resident_bytes(pid)
+    for offset in range(5):
+        assert outcome(ask(cluster, request_of(bomb))) == (0, offset)
+    assert resident_bytes(pid) < before + 50 * MEGABYTE
+    create_topic(cluster, "beside")
+    produce(cluster, "beside", range(5))
+    assert values_of(read_all(cluster, "beside")) == list(range(5))
+
+
+def test_frames_that_are_announced_and_never_come_cost_no_memory(
+    cluster: RunningCluster,
+) -> None:
+    with ExitStack() as held:
+        create_topic(cluster, "t-announced")
+        pid = cluster.pids[0]
+        before = resident_bytes(pid)
+        announced = struct.pack(">ihhih", 100 * MEGABYTE, 0, 9, 1, -1)
+        trickling = open_connections(cluster, 300, held)
+        for number in range(20):  # a byte now and then from each
+            for connection in trickling:
+                connection.sendall(announced if number == 0 else b"x")
+            produce(cluster, "t-announced", range(number * 5, number * 5 + 5))
+        assert resident_bytes(pid) < before + 100 * MEGABYTE
+        assert values_of(read_all(cluster, "t-announced")) == list(range(100))
+
+
 def test_ten_thousand_idle_connections_leave_the_others_in_peace(
-    tmp_path: Path, many_files: int
+    cluster: RunningCluster, many_files: int
 ) -> None:
     count = min(10_000, (many_files - SPARE_FILES) * 3 // 4)
-    with run_cluster(tmp_path, overrides=LONG_QUEUE) as cluster, ExitStack() as held:
-        create_topic(cluster, "t")
+    with ExitStack() as held:
+        create_topic(cluster, "t-idle")
         pid = cluster.pids[0]
         before = resident_bytes(pid)
         open_connections(cluster, count, held)
-        produce(cluster, "t", range(100))
+        produce(cluster, "t-idle", range(100))
         assert open_files(pid) > count
         assert resident_bytes(pid) < before + 100 * MEGABYTE + count * 12_000
-        assert values_of(read_all(cluster, "t")) == list(range(100))
+        assert values_of(read_all(cluster, "t-idle")) == list(range(100))
         held.close()
-        produce(cluster, "t", range(100, 110))
-        assert values_of(read_all(cluster, "t")) == list(range(110))
+        produce(cluster, "t-idle", range(100, 110))
+        assert values_of(read_all(cluster, "t-idle")) == list(range(110))
 
 
 def test_connections_beyond_what_the_system_allows_are_refused_and_cost_no_partition(
@@ -99,38 +146,3 @@ def _is_closed(connection: socket.socket) -> bool:
         return False
     except ConnectionError:
         return True
-
-
-def test_frames_that_are_announced_and_never_come_cost_no_memory(tmp_path: Path) -> None:
-    with run_cluster(tmp_path, overrides=LONG_QUEUE) as cluster, ExitStack() as held:
-        create_topic(cluster, "t")
-        pid = cluster.pids[0]
-        before = resident_bytes(pid)
-        announced = struct.pack(">ihhih", 100 * MEGABYTE, 0, 9, 1, -1)
-        trickling = open_connections(cluster, 300, held)
-        for number in range(20):  # a byte now and then from each
-            for connection in trickling:
-                connection.sendall(announced if number == 0 else b"x")
-            produce(cluster, "t", range(number * 5, number * 5 + 5))
-        assert resident_bytes(pid) < before + 100 * MEGABYTE
-        assert values_of(read_all(cluster, "t")) == list(range(100))
-
-
-def test_a_decompression_bomb_is_stored_as_it_came(tmp_path: Path) -> None:
-    """The broker keeps batches closed: 300 MB of zeros in a few kilobytes stay a few kilobytes."""
-    record = Record(
-        offset=0, timestamp_ms=1_700_000_000_000, key=b"k", value=bytes(300 * MEGABYTE), headers=()
-    )
-    bomb = build_batch([record], compression=Compression.ZSTD)
-    assert len(bomb) < MEGABYTE
-    del record
-    with run_cluster(tmp_path) as cluster:
-        create_topic(cluster, "t")
-        pid = cluster.pids[0]
-        before = resident_bytes(pid)
-        for offset in range(5):
-            assert outcome(ask(cluster, request_of(bomb))) == (0, offset)
-        assert resident_bytes(pid) < before + 50 * MEGABYTE
-        create_topic(cluster, "beside")
-        produce(cluster, "beside", range(5))
-        assert values_of(read_all(cluster, "beside")) == list(range(5))
