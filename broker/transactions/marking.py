@@ -18,6 +18,7 @@ from wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
 )
 from wire.net.errors import NetworkFault
 from wire.net.pool import ConnectionPool
@@ -29,6 +30,9 @@ _LOG = logging.getLogger(__name__)
 RETRY_S: Final = 0.1
 COMMITTED_WITHIN_S: Final = 10.0
 """How long the replicas have; a marker that is written twice ends nothing twice."""
+ASKED_WITHIN_S: Final = 5.0
+"""A leader that is cut off may be one no longer: then another one is asked. The request is not
+taken back: asked again, the same leader gets both in their order, on the same connection."""
 REPLACED: Final = frozenset(
     {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED}
 )
@@ -199,15 +203,20 @@ class MarkerSender:
             ),
             coordinator_epoch=ended.coordinator_epoch,
         )
-        try:
-            connection = await self._pool.connection((leader.host, leader.port))
-            answer = await connection.request(WriteTxnMarkersRequest(markers=(marker,)))
-        except NetworkFault as fault:
-            _LOG.debug("broker %d writes no marker: %s", leader.broker_id, fault)
-            return {}
-        return {
-            TopicPartition(topic.name, one.partition_index): ErrorCode(one.error_code)
-            for result in answer.markers
-            for topic in result.topics
-            for one in topic.partitions
-        }
+        request = WriteTxnMarkersRequest(markers=(marker,))
+        with trio.move_on_after(ASKED_WITHIN_S):
+            try:
+                connection = await self._pool.connection((leader.host, leader.port))
+                return _outcomes(await connection.request(request))
+            except NetworkFault as fault:
+                _LOG.debug("broker %d writes no marker: %s", leader.broker_id, fault)
+        return {}
+
+
+def _outcomes(answer: WriteTxnMarkersResponse) -> Mapping[TopicPartition, ErrorCode]:
+    return {
+        TopicPartition(topic.name, one.partition_index): ErrorCode(one.error_code)
+        for result in answer.markers
+        for topic in result.topics
+        for one in topic.partitions
+    }

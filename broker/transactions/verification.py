@@ -8,6 +8,8 @@ import logging
 from collections.abc import Iterator
 from typing import Final, Protocol
 
+import trio
+
 from broker.led_partition import TRANSACTION_STATE
 from broker.metadata_cache import MetadataCache
 from broker.replication.partition import Partition
@@ -28,6 +30,8 @@ from wire.topic_partition import TopicPartition
 _LOG = logging.getLogger(__name__)
 
 VERSION: Final = 4
+ASKED_WITHIN_S: Final = 2.0
+"""The producer's connection waits meanwhile; a coordinator that is cut off may be one no longer."""
 ASK_AGAIN: Final = frozenset(
     {
         ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -90,14 +94,16 @@ class Verifier:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if leader.broker_id == self._node.broker_id:
             return await self._node.transactions.verify(transactional_id, producer, name)
-        try:
-            connection = await self._pool.connection((leader.host, leader.port))
-            request = _request(transactional_id, producer, name)
-            answer = await connection.request(request, version=VERSION)
-        except NetworkFault as fault:
-            _LOG.debug("the coordinator of %r does not answer: %s", transactional_id, fault)
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        return next(_codes(answer), ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        request = _request(transactional_id, producer, name)
+        with trio.move_on_after(ASKED_WITHIN_S):
+            try:
+                connection = await self._pool.connection((leader.host, leader.port))
+                answer = await connection.request(request, version=VERSION)
+            except NetworkFault as fault:
+                _LOG.debug("the coordinator of %r does not answer: %s", transactional_id, fault)
+            else:
+                return next(_codes(answer), ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 def _request(

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from broker.log.results import AppendResult
 from broker.metadata_cache import BrokerEndpoint
-from broker.transactions.marking import MarkerSender, TransactionEnd, write_markers
+from broker.transactions.decisions import Producer
+from broker.transactions.marking import ASKED_WITHIN_S, MarkerSender, TransactionEnd, write_markers
+from broker.transactions.verification import Verifier
 from tests.broker.rig import TOPIC_ID, LoneNode, batch, config, view
 from wire.errors import ErrorCode
 from wire.messages.write_txn_markers import (
@@ -113,6 +116,46 @@ async def test_every_leader_is_asked_until_it_has_written_and_what_is_deleted_is
         assert led.log_end_offset == 2, "a marker that is written is not written again"
         [marker] = peer.asked[-1].markers
         assert [(one.name, one.partition_indexes) for one in marker.topics] == [("t", (2,))]
+
+
+class CutOff:
+    """A leader that never answers; another broker leads by the time that it is given up."""
+
+    def __init__(self, node: Any) -> None:
+        self.node = node
+
+    async def connection(self, _: object) -> "CutOff":
+        self.node.metadata.put_partitions("t", TOPIC_ID, [view(0), view(1), view(2)])
+        self.node.lead(2)
+        return self
+
+    async def request(self, *_: object, **__: object) -> object:
+        await trio.sleep_forever()
+
+
+async def test_a_leader_that_is_cut_off_does_not_hold_the_end_up(
+    tmp_path: Path,
+    autojump_clock: MockClock,  # noqa: ARG001
+) -> None:
+    async with lone_node(tmp_path) as node:
+        cut_off: Any = CutOff(node)
+        with trio.fail_after(2 * ASKED_WITHIN_S):
+            assert await MarkerSender(node, cut_off).send(COMMIT, frozenset({HERE, ELSEWHERE}))
+        assert node.partitions.led("t", 2).log_end_offset == 1
+
+
+async def test_a_coordinator_that_is_cut_off_is_not_waited_for_long(
+    tmp_path: Path,
+    autojump_clock: MockClock,  # noqa: ARG001
+) -> None:
+    async with lone_node(tmp_path) as node:
+        node.metadata.put_partitions("__transaction_state", TOPIC_ID, [view(0, leader=1)])
+        cut_off: Any = CutOff(node)
+        with trio.fail_after(5):
+            told = await Verifier(node, cut_off).verify(
+                node.partitions.led("t", 0), "x", Producer(producer_id=5, epoch=0)
+            )
+        assert told is ErrorCode.COORDINATOR_NOT_AVAILABLE, "which a producer hears as: try again"
 
 
 async def test_who_hears_of_a_later_coordinator_gives_up(tmp_path: Path) -> None:
