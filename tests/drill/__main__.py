@@ -1,6 +1,7 @@
 """`python -m tests.drill [--seed N] [--seconds N]`: exit status 0 kept, 1 offences, 2 no drill.
 
-With `--partitions N` no faults are drawn: starts and moves of leaders are measured instead.
+With `--failover` promotions are drilled, by rounds. With `--partitions N` no faults are drawn:
+starts and moves of leaders are measured instead.
 """
 
 import argparse
@@ -16,6 +17,9 @@ import trio
 from tests.drill import many_partitions, mirror_drill
 from tests.drill.cluster import DrillFailed
 from tests.drill.drill import Options, drill, report
+from tests.drill.failover import drill as failover_drill
+from tests.drill.failover import pairs
+from tests.interop.peers import PeerUnavailable
 
 FOLDER = Path("build/drill")
 _T = TypeVar("_T")
@@ -30,6 +34,9 @@ def main() -> int:
     parser.add_argument("--rate", type=int, default=400, help="records a second per producer")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument("--mirror", action="store_true", help="drill the mirror instead")
+    parser.add_argument("--failover", action="store_true", help="drill promotions instead")
+    parser.add_argument("--apache", action="store_true", help="between sites of Apache Kafka")
+    parser.add_argument("--rounds", type=int, default=10**6, help="so many promotions at most")
     parser.add_argument("--partitions", type=int, help="measure so many instead")
     given = parser.parse_args()
     folder = given.folder.absolute() / str(given.seed)
@@ -39,7 +46,7 @@ def main() -> int:
         sys.stdout.flush()
     try:
         lines, is_kept = _kind(given)(given, folder)
-    except DrillFailed as fault:
+    except (DrillFailed, PeerUnavailable) as fault:
         sys.stderr.write(f"drill: {fault}; see {folder}\n")
         return 2
     sys.stdout.write("\n".join(lines) + "\n")
@@ -55,6 +62,8 @@ def _kind(
 ) -> Callable[[argparse.Namespace, Path], tuple[list[str], bool]]:
     if given.partitions is not None:
         return _many
+    if given.failover:
+        return _failover
     return _mirror if given.mirror else _brokers
 
 
@@ -62,6 +71,24 @@ def _many(given: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:
     figures = _run(lambda: many_partitions.drill_many(folder, given.partitions))
     lines = many_partitions.report(figures, given.partitions)
     return lines, not any(figure.is_missed for figure in figures)
+
+
+def _failover(given: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:
+    options = failover_drill.Options(
+        seed=given.seed,
+        folder=folder,
+        seconds=given.seconds,
+        rounds=given.rounds,
+        open_pair=pairs.apache if given.apache else pairs.bundled,
+    )
+
+    def tell(line: str) -> None:
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+
+    judged = failover_drill.drill(options, tell)
+    is_kept = not any(one.findings for one in judged)
+    return [f"{'PASSED' if is_kept else 'FAILED'}: {len(judged)} rounds"], is_kept
 
 
 def _brokers(given: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:

@@ -1,0 +1,183 @@
+"""Applications that follow the active site, or stay on one site and try whether it takes records.
+
+Each runs in a thread of its own, and only appends to its lists.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from threading import Event
+from time import monotonic
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from failover.client import SiteConsumer, SiteProducer
+from runtime.clock import wall_ms
+from tests.drill.failover.story import Acked, Read
+from wire.topic_partition import TopicPartition
+
+TOPIC: Final = "drilled"
+FOLLOWER: Final = "the producer that follows"
+GROUP: Final = "drilled-group"
+EVERY_S: Final = 0.05
+PINNED_EVERY_S: Final = 0.25
+PINNED_WITHIN_MS: Final = 3_000
+SETTLED_S: Final = 60.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Applications:
+    """What they were told; `file` is their configuration, `sites` settings of plain clients."""
+
+    file: Path
+    sites: Mapping[str, Mapping[str, Any]]
+    acked: list[Acked] = field(default_factory=list)
+    reads: list[Read] = field(default_factory=list)
+    _quiet: Event = field(default_factory=Event)
+    _may_try: Event = field(default_factory=Event)
+    _ended: Event = field(default_factory=Event)
+    _open: dict[str, int] = field(default_factory=dict)
+    _futures: list[Future[None]] = field(default_factory=list)
+
+    def rest(self) -> bool:
+        """Write nothing more until `go_on`; False where records stay open for a minute."""
+        self._quiet.set()
+        deadline = monotonic() + SETTLED_S
+        while any(self._open.values()):
+            self.raise_faults()
+            if monotonic() > deadline:
+                return False
+            self._ended.wait(0.1)
+        return True
+
+    def try_both_sites(self) -> None:
+        """Let the producers begin that stay on one site: the standby is closed."""
+        self._may_try.set()
+
+    def go_on(self) -> None:
+        """Write again."""
+        self._quiet.clear()
+
+    def raise_faults(self) -> None:
+        """Raise what has ended one of them."""
+        for future in self._futures:
+            if future.done():
+                future.result()
+
+    def follow(self) -> None:
+        """Produce to whichever site is active; a record that waits is taken by some site."""
+        with SiteProducer(self.file, producer_config={"log_level": 0}) as producer:
+            number = 0
+
+            def site_of() -> str:
+                return producer.site
+
+            while not self._ended.is_set():
+                if not self._quiet.is_set() and len(producer) < 100:
+                    self._open["follower"] = 1
+                    told = partial(self._tell, wall_ms(), f"f{number}", FOLLOWER, site_of)
+                    value, key = f"f{number}", f"{number % 7}"
+                    producer.produce(TOPIC, value, key, on_delivery=told)
+                    number += 1
+                producer.poll(0)
+                self._open["follower"] = len(producer)
+                self._ended.wait(EVERY_S)
+            producer.flush(SETTLED_S)
+
+    def stay(self, site: str) -> None:
+        """Produce to one site, whichever is active; what it refuses is not tried again."""
+        settings = {
+            **self.sites[site],
+            "acks": "all",
+            "retries": 0,
+            "message.timeout.ms": PINNED_WITHIN_MS,
+            "log_level": 0,
+        }
+        producer = Producer(settings)
+        number = 0
+        while not self._ended.is_set():
+            if self._may_try.is_set() and not self._quiet.is_set():
+                value = f"{site}-{number}"
+                told = partial(self._tell, wall_ms(), value, f"pinned to {site}", lambda: site)
+                with suppress(KafkaException):  # the topic is not on this site yet: refused as well
+                    producer.produce(TOPIC, value, b"pinned", number % 2, on_delivery=told)
+                number += 1
+            producer.poll(0)
+            self._open[site] = len(producer)
+            self._ended.wait(PINNED_EVERY_S)
+        producer.flush(SETTLED_S)
+
+    def consume(self) -> None:
+        """Read as a member of the group that follows the active site."""
+        settings = {
+            "auto.offset.reset": "earliest",
+            "session.timeout.ms": 6_000,
+            "auto.commit.interval.ms": 500,
+            "log_level": 0,
+        }
+        with SiteConsumer(self.file, GROUP, [TOPIC], consumer_config=settings) as consumer:
+            while not self._ended.is_set():
+                message = consumer.poll(0.2)
+                if message is not None and message.error() is None:
+                    self.reads.append(_read_of(consumer.site, message))
+
+    def _tell(
+        self,
+        sent_ms: int,
+        value: str,
+        who: str,
+        site_of: Callable[[], str],
+        error: KafkaError | None,
+        message: Message,
+    ) -> None:
+        if error is None:
+            self.note(sent_ms, value, who, site_of(), message)
+
+    def note(self, sent_ms: int, value: str, who: str, site: str, message: Message) -> None:
+        """Keep an acknowledgement."""
+        where, offset = place_of(message)
+        self.acked.append(
+            Acked(
+                sent_ms=sent_ms,
+                at_ms=wall_ms(),
+                who=who,
+                site=site,
+                partition=where,
+                offset=offset,
+                value=value,
+            )
+        )
+
+
+@contextmanager
+def run_applications(file: Path, sites: Mapping[str, Mapping[str, Any]]) -> Iterator[Applications]:
+    """Run all of them until the block ends."""
+    them = Applications(file=file, sites=sites)
+    work: list[Callable[[], None]] = [them.follow, them.consume]
+    work += [partial(them.stay, site) for site in sites]
+    with ThreadPoolExecutor(len(work)) as threads:
+        them._futures += [threads.submit(one) for one in work]
+        try:
+            yield them
+        finally:
+            them._ended.set()
+    them.raise_faults()
+
+
+def place_of(message: Message) -> tuple[TopicPartition, int]:
+    """Return where a message lies that was delivered."""
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    assert topic is not None
+    assert partition is not None
+    assert offset is not None
+    return TopicPartition(topic, partition), offset
+
+
+def _read_of(site: str, message: Message) -> Read:
+    where, offset = place_of(message)
+    value = (message.value() or b"").decode()
+    return Read(at_ms=wall_ms(), site=site, partition=where, offset=offset, value=value)

@@ -1,0 +1,28 @@
+"""`failover` as a process that stands still behind each step until its parent says a word.
+
+So a fault comes between two steps for certain: `python -m tests.drill.failover.controller promote`.
+"""
+
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from failover import cli, commands
+from failover.steps import StepName
+
+
+@asynccontextmanager
+async def _showing(_: str, __: object) -> AsyncIterator[Callable[[str], None]]:
+    yield _show
+
+
+def _show(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+    if line.split(maxsplit=1)[0] in {*StepName}:
+        sys.stdin.readline()
+
+
+if __name__ == "__main__":
+    vars(commands)["printing_aside"] = _showing
+    sys.exit(cli.main())

@@ -1,0 +1,240 @@
+"""The faults of a round, carried out beside a controller that stands still behind its steps."""
+
+import os
+import select
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from time import monotonic
+from typing import Any, Final
+
+from confluent_kafka import KafkaException, Message, Producer
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+from failover.steps import ORDER, PromotionKind, StepName
+from runtime.clock import wall_ms
+from tests.drill.failover.applications import TOPIC, Applications
+from tests.drill.failover.planning import Fault, Round, What
+from tests.drill.failover.stage import Stage
+from tests.drill.failover.story import Said
+from tests.failover.sites import pause
+
+CONTROLLER_S: Final = 100.0
+STARTING_S: Final = 1.5
+"""What a controller needs before its first step begins."""
+ADMIN_S: Final = 10
+SIGNALS: Final = {"KILL": signal.SIGKILL, "STOP": signal.SIGSTOP, "HANGUP": signal.SIGHUP}
+
+
+@dataclass(slots=True, kw_only=True)
+class Faulting:
+    """One round's fault; `old` and `new` are the sites between which the round moves."""
+
+    stage: Stage
+    applications: Applications
+    round: Round
+    old: str
+    new: str
+    made: list[str]
+    deleted: set[str]
+    is_done: bool = False
+    has_forgotten: bool = False
+    _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2))
+    _later: list[Future[None]] = field(default_factory=list)
+
+    def promote(self, command: Sequence[str]) -> Said:
+        """Run the promotion up to whatever end the fault has it come to."""
+        began_ms = wall_ms()
+        controller = self.stage.controller(*command)
+        try:
+            text = self._accompany(controller)
+        finally:
+            if controller.poll() is None:
+                controller.kill()
+            controller.wait()
+            for stream in (controller.stdin, controller.stdout):
+                assert stream is not None
+                with suppress(BrokenPipeError):
+                    stream.close()
+        for one in self._later:
+            one.result()
+        self._threads.shutdown()
+        return self.stage.note(began_ms, command, controller.returncode, text)
+
+    def _accompany(self, controller: "subprocess.Popen[str]") -> str:
+        assert controller.stdout is not None
+        is_lost = self.round.what is What.DISASTER
+        order = ORDER[PromotionKind.SOURCE_LOST if is_lost else PromotionKind.PLANNED]
+        place = order.index(self.round.step)
+        before = None if self.round.is_behind or place == 0 else order[place - 1]
+        if not self.round.is_behind and before is None:
+            pause(STARTING_S + self.round.delay_s)
+            self._hit(controller)
+        text, whole, deadline = "", 0, monotonic() + CONTROLLER_S
+        descriptor = controller.stdout.fileno()
+        while monotonic() < deadline:
+            if not select.select([descriptor], [], [], 0.5)[0]:
+                continue
+            chunk = os.read(descriptor, 65536)
+            if not chunk:
+                return text
+            text += chunk.decode()
+            while "\n" in text[whole:]:
+                line, whole = text[whole : text.index("\n", whole)], text.index("\n", whole) + 1
+                self._heed(controller, line, before)
+        return f"{text}(killed by the drill after {CONTROLLER_S:g} s)\n"
+
+    def _heed(
+        self, controller: "subprocess.Popen[str]", line: str, before: StepName | None
+    ) -> None:
+        step = line.split(maxsplit=1)[0] if line.split() else ""
+        if step not in {*StepName}:
+            return
+        if self.round.is_behind and step == self.round.step and not self.is_done:
+            self._hit(controller)
+        _release(controller)
+        if step == before and not self.is_done:
+            pause(self.round.delay_s)
+            self._hit(controller)
+
+    def _after(self, act: Callable[[], None]) -> None:
+        def later() -> None:
+            pause(self.round.lasts_s)
+            act()
+
+        self._later.append(self._threads.submit(later))
+
+    def _hit(self, controller: "subprocess.Popen[str]") -> None:
+        self.is_done = True
+        fault = self.round.fault
+        how, _, whom = fault.name.partition("_")
+        if how in SIGNALS and whom:
+            self._signal(controller, SIGNALS[how], whom)
+            return
+        acts: dict[Fault, Callable[[], object]] = {
+            Fault.NOTHING: lambda: None,
+            Fault.WIPE_WITNESS: partial(self._forget, is_old_copy=False),
+            Fault.OLD_WITNESS: partial(self._forget, is_old_copy=True),
+            Fault.MAKE_TOPIC: self._make_topic,
+            Fault.GROW_TOPIC: self._grow_topic,
+            Fault.DELETE_TOPIC: self._delete_topic,
+            Fault.FOREIGN: partial(self.stage.mirror.end, signal.SIGKILL),
+            Fault.OTHER_FILE: self._other_file,
+            Fault.SLOW_SOURCE: partial(self._slow, self.old),
+            Fault.SLOW_TARGET: partial(self._slow, self.new),
+        }
+        acts[fault]()
+        if fault is Fault.FOREIGN:
+            pause(self.round.lasts_s)
+            self._after(self.stage.mirror.ensure)
+
+    def _signal(self, controller: "subprocess.Popen[str]", how: signal.Signals, whom: str) -> None:
+        sends: dict[str, Callable[[signal.Signals], None]] = {
+            "CONTROLLER": controller.send_signal,
+            "MIRROR": self.stage.mirror.send,
+            "WITNESS": self.stage.witness.send,
+            "SOURCE": partial(self.stage.signal_site, self.old),
+            "TARGET": partial(self.stage.signal_site, self.new),
+        }
+        send = sends[whom]
+        send(how)
+        if whom == "CONTROLLER" and how is signal.SIGSTOP:
+            pause(max(self.round.lasts_s, 6.0))
+            send(signal.SIGCONT)
+        elif how is signal.SIGSTOP:
+            self._after(partial(send, signal.SIGCONT))
+        elif whom != "CONTROLLER":
+            self._after(partial(self._bring_back, whom))
+
+    def _bring_back(self, whom: str) -> None:
+        if whom in {"MIRROR", "WITNESS"}:
+            {"MIRROR": self.stage.mirror, "WITNESS": self.stage.witness}[whom].ensure()
+        else:
+            self.stage.bring_site_back(self.old if whom == "SOURCE" else self.new)
+
+    def _forget(self, *, is_old_copy: bool) -> None:
+        self.has_forgotten = True
+        self.stage.forget_witness(is_old_copy=is_old_copy)
+
+    def _slow(self, site: str) -> None:
+        """Let a site's brokers run for a fifth of the time only."""
+
+        def pulse() -> None:
+            end = monotonic() + 2 * self.round.lasts_s
+            while monotonic() < end:
+                self.stage.signal_site(site, signal.SIGSTOP)
+                pause(0.08)
+                self.stage.signal_site(site, signal.SIGCONT)
+                pause(0.02)
+
+        self._later.append(self._threads.submit(pulse))
+
+    def _other_file(self) -> None:
+        other = self.stage.folder / "other.yaml"
+        other.write_text(self.stage.file.read_text().replace(f"{TOPIC}.*", TOPIC))
+        self.stage.run("promote", self.new, file=other)
+
+    # --- topics; what is refused, as by a fence, is refused ---
+
+    def _admin(self) -> AdminClient:
+        return AdminClient({**self.stage.clients[self.old], "log_level": 0})
+
+    def _make_topic(self) -> None:
+        topic = f"{TOPIC}-made-{self.round.number}"
+        with suppress(KafkaException):
+            admin = self._admin()
+            created = admin.create_topics([NewTopic(topic, 1, 1)], request_timeout=ADMIN_S)
+            created[topic].result(2 * ADMIN_S)
+            self.made.append(topic)
+            self._write(topic)
+
+    def _write(self, topic: str) -> None:
+        settings: dict[str, Any] = {
+            **self.stage.clients[self.old],
+            "message.timeout.ms": 3_000,
+            "log_level": 0,
+        }
+        producer = Producer(settings)
+        sent_ms = wall_ms()
+
+        def told(value: str, error: object, message: Message) -> None:
+            if error is None:
+                self.applications.note(sent_ms, value, "a writer of new topics", self.old, message)
+
+        for number in range(5):
+            value = f"{topic}-{number}-{sent_ms}"
+            producer.produce(topic, value, b"k", 0, on_delivery=partial(told, value))
+        producer.flush(ADMIN_S)
+
+    def _grow_topic(self) -> None:
+        if not self.made:
+            self._make_topic()
+            return
+        topic = self.made[-1]
+        with suppress(KafkaException):
+            admin = self._admin()
+            count = len(admin.list_topics(topic, timeout=ADMIN_S).topics[topic].partitions)
+            wanted = [NewPartitions(topic, count + 1)]
+            admin.create_partitions(wanted, request_timeout=ADMIN_S)[topic].result(ADMIN_S)
+            self._write(topic)
+
+    def _delete_topic(self) -> None:
+        if not self.made:
+            self._make_topic()
+            return
+        topic = self.made.pop(0)
+        self.deleted.add(topic)
+        with suppress(KafkaException):
+            admin = self._admin()
+            admin.delete_topics([topic], request_timeout=ADMIN_S)[topic].result(ADMIN_S)
+
+
+def _release(controller: "subprocess.Popen[str]") -> None:
+    assert controller.stdin is not None
+    with suppress(BrokenPipeError):  # it was killed meanwhile
+        controller.stdin.write("\n")
+        controller.stdin.flush()

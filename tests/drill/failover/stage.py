@@ -1,0 +1,228 @@
+"""Two sites, a witness, the mirror and `failover serve` as processes that may be hit."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from kazoo.client import KazooClient
+
+from runtime.clock import wall_ms
+from runtime.ports import free_port
+from tests.clusters import RunningCluster, is_alive
+from tests.drill.failover.story import Said
+from tests.failover.sites import pause
+from tests.forked import Process, start_program
+from tests.interop.peers.kafka import KafkaCluster
+from tests.zookeeper import OFTEN
+
+Site: TypeAlias = RunningCluster | KafkaCluster
+PATH: Final = "/failover-drill"
+COMMAND_S: Final = 150
+UP_S: Final = 60
+CONTROLLER: Final = "tests.drill.failover.controller"
+
+
+@dataclass(slots=True, kw_only=True)
+class Daemon:
+    """A program that is to run all the time."""
+
+    module: str
+    arguments: tuple[str, ...]
+    log: Path
+    child: Process | None = None
+
+    def ensure(self) -> None:
+        """Start it unless it runs."""
+        if self.child is None or self.child.poll() is not None:
+            with self.log.open("ab") as log:
+                self.child = start_program(self.module, *self.arguments, output=log)
+
+    def send(self, how: signal.Signals) -> None:
+        """Send it a signal, if it runs."""
+        if self.child is not None:
+            self.child.send_signal(how)
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> None:
+        """End it, the hard way where it takes longer than ten seconds."""
+        if self.child is None:
+            return
+        self.send(signal.SIGCONT)
+        self.send(how)
+        try:
+            self.child.wait(10)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            self.child.wait()
+
+
+@dataclass(slots=True, kw_only=True)
+class Stage:
+    """What is drilled; `clients` are the settings of plain clients for each site."""
+
+    folder: Path
+    file: Path
+    applications: Path
+    sites: Mapping[str, Site]
+    clients: Mapping[str, Mapping[str, Any]]
+    witness: Daemon
+    witness_address: str
+    mirror: Daemon
+    guard: Daemon
+    said: list[Said] = field(default_factory=list)
+
+    def run(self, *command: str, program: str = "failover.cli", file: Path | None = None) -> Said:
+        """Run a command to its end and note what it said."""
+        words = [sys.executable, "-m", program, *command, str(file or self.file)]
+        began_ms = wall_ms()
+        try:
+            ended = subprocess.run(
+                words, capture_output=True, text=True, timeout=COMMAND_S, check=False
+            )
+            status, text = ended.returncode, ended.stdout + ended.stderr
+        except subprocess.TimeoutExpired as error:
+            status, text = -signal.SIGKILL, f"no end within {error.timeout} s"
+        return self.note(began_ms, command, status, text)
+
+    def note(self, began_ms: int, command: Sequence[str], status: int, text: str) -> Said:
+        """Keep what a command said."""
+        said = Said(
+            began_ms=began_ms,
+            ended_ms=wall_ms(),
+            command=tuple(command),
+            status=status,
+            text=text,
+        )
+        self.said.append(said)
+        with (self.folder / "said.log").open("a") as log:
+            log.write(f"{began_ms} $ {' '.join(command)}\n{text}[{status}]\n")
+        return said
+
+    def controller(self, *command: str) -> "subprocess.Popen[str]":
+        """Start a command that stands still behind each step until a line is written to it."""
+        return subprocess.Popen(
+            [sys.executable, "-m", CONTROLLER, *command, str(self.file)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def signal_site(self, name: str, how: signal.Signals) -> None:
+        """Send a signal to each broker of a site, those that are gone left out."""
+        for pid in self.sites[name].pids.values():
+            if is_alive(pid):
+                os.kill(pid, how)
+
+    def bring_back(self, *without: str) -> None:
+        """Have everything but these sites run again, whatever was done to it."""
+        for daemon in (self.witness, self.mirror, self.guard):
+            daemon.send(signal.SIGCONT)
+        self.witness.ensure()
+        wait_witness(self.witness_address)
+        for name in self.sites:
+            if name not in without:
+                self.bring_site_back(name)
+        self.mirror.ensure()
+        self.guard.ensure()
+
+    def bring_site_back(self, name: str) -> None:
+        """Have a site's brokers run."""
+        site = self.sites[name]
+        if not (site.is_up if isinstance(site, RunningCluster) else site.pids):
+            site.start()
+        for number, pid in list(site.pids.items()):
+            if is_alive(pid):
+                os.kill(pid, signal.SIGCONT)
+                pause(0.3)  # one that was sent another signal meanwhile ends now
+            if not is_alive(pid):
+                if isinstance(site, KafkaCluster):
+                    site.kill_broker(number)
+                site.start_broker(number)
+
+    def copy_witness(self) -> None:
+        """Keep the witness's data as they are now."""
+        self.witness.end()
+        copy = self.folder / "old-witness"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(self.folder / "witness", copy)
+        self.witness.ensure()
+        wait_witness(self.witness_address)
+
+    def forget_witness(self, *, is_old_copy: bool) -> None:
+        """Have the witness lose its data, or get back those that were kept."""
+        self.witness.end(signal.SIGKILL)
+        shutil.rmtree(self.folder / "witness")
+        if is_old_copy:
+            shutil.copytree(self.folder / "old-witness", self.folder / "witness")
+        self.witness.ensure()
+        wait_witness(self.witness_address)
+
+    def end(self) -> None:
+        """End the programs; the sites are their owner's."""
+        for daemon in (self.guard, self.mirror, self.witness):
+            daemon.end()
+
+
+def wait_witness(address: str) -> None:
+    """Wait until the witness answers."""
+    client = KazooClient(hosts=address, connection_retry=OFTEN)
+    client.start(timeout=UP_S)
+    client.stop()
+    client.close()
+
+
+def advised(said: Said) -> list[tuple[str, ...]]:
+    """Return the commands of `mirror` that a text advises for what only one site has."""
+    found = re.findall(r"`(mirror restart [^`]+ --quarantine)`", said.text)
+    return [tuple(one.split()[1:]) for one in dict.fromkeys(found)]
+
+
+@contextmanager
+def dressed(
+    folder: Path,
+    sites: Mapping[str, Site],
+    files: tuple[Path, Path],
+    clients: Mapping[str, Mapping[str, Any]],
+    port: int,
+) -> Iterator[Stage]:
+    """Run witness, mirror and `failover serve` for two sites that run."""
+
+    def daemon(name: str, module: str, *arguments: str) -> Daemon:
+        return Daemon(module=module, arguments=arguments, log=folder / f"{name}.log")
+
+    data = str(folder / "witness")
+    stage = Stage(
+        folder=folder,
+        file=files[0],
+        applications=files[1],
+        sites=sites,
+        clients=clients,
+        witness=daemon(
+            "zookeeper", "runtime.zookeeper_server", "--data", data, "--port", str(port)
+        ),
+        witness_address=f"127.0.0.1:{port}",
+        mirror=daemon("mirror", "mirror.cli", "run", str(files[0])),
+        guard=daemon("serve", "failover.cli", "serve", str(files[0])),
+    )
+    try:
+        stage.witness.ensure()
+        wait_witness(stage.witness_address)
+        stage.mirror.ensure()
+        stage.guard.ensure()
+        yield stage
+    finally:
+        with suppress(ProcessLookupError):
+            stage.end()
+
+
+def witness_port() -> int:
+    """Return a port for the witness that stays its own over restarts."""
+    return free_port("127.0.0.1")
