@@ -5,6 +5,7 @@ starts and moves of leaders are measured instead.
 """
 
 import argparse
+import logging
 import random
 import shutil
 import sys
@@ -86,6 +87,8 @@ def _failover(given: argparse.Namespace, folder: Path) -> tuple[list[str], bool]
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
 
+    folder.mkdir(parents=True)
+    logging.basicConfig(filename=folder / "clients.log")  # of those in this process
     judged = failover_drill.drill(options, tell)
     is_kept = not any(one.findings for one in judged)
     return [f"{'PASSED' if is_kept else 'FAILED'}: {len(judged)} rounds"], is_kept

@@ -1,7 +1,6 @@
 """Rounds of promotions under load, each with a fault, each judged when everything is quiet."""
 
 import json
-import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -60,8 +59,7 @@ class Judged:
 
 def drill(options: Options, tell: Callable[[str], None]) -> list[Judged]:
     """Run rounds until the first with a finding. Raises DrillFailed where nothing could begin."""
-    options.folder.mkdir(parents=True)
-    logging.basicConfig(filename=options.folder / "clients.log")
+    options.folder.mkdir(parents=True, exist_ok=True)
     judged: list[Judged] = []
     with options.open_pair(options.folder) as stage:
         _create_topic(stage)
