@@ -109,7 +109,12 @@ class Faulting:
         self._later.append(self._threads.submit(later))
 
     def _hit(self, controller: "subprocess.Popen[str]") -> None:
+        self._bring_about(controller)
         self.is_done = True
+        if self.round.what is What.ABORT:
+            controller.kill()  # what it left unfinished is taken back
+
+    def _bring_about(self, controller: "subprocess.Popen[str]") -> None:
         fault = self.round.fault
         how, _, whom = fault.name.partition("_")
         if how in SIGNALS and whom:
@@ -152,7 +157,8 @@ class Faulting:
 
     def _bring_back(self, whom: str) -> None:
         if whom in {"MIRROR", "WITNESS"}:
-            {"MIRROR": self.stage.mirror, "WITNESS": self.stage.witness}[whom].ensure()
+            acts = {"MIRROR": self.stage.mirror.ensure, "WITNESS": self.stage.wake_witness}
+            acts[whom]()
         else:
             self.stage.bring_site_back(self.old if whom == "SOURCE" else self.new)
 

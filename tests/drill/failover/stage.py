@@ -4,12 +4,14 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any, Final, TypeAlias
 
 from kazoo.client import KazooClient
@@ -18,6 +20,7 @@ from runtime.clock import wall_ms
 from runtime.ports import free_port
 from tests.clusters import RunningCluster, is_alive
 from tests.drill.failover.story import Said
+from tests.drill.links import children_of
 from tests.failover.sites import pause
 from tests.forked import Process, start_program
 from tests.interop.peers.kafka import KafkaCluster
@@ -46,9 +49,13 @@ class Daemon:
                 self.child = start_program(self.module, *self.arguments, output=log)
 
     def send(self, how: signal.Signals) -> None:
-        """Send it a signal, if it runs."""
-        if self.child is not None:
+        """Send it a signal, if it runs, and the programs that it has started."""
+        if self.child is not None and self.child.poll() is None:
+            own = children_of(self.child.pid)
             self.child.send_signal(how)
+            for pid in own:
+                with suppress(ProcessLookupError):  # it ended with its parent
+                    os.kill(pid, how)
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> None:
         """End it, the hard way where it takes longer than ten seconds."""
@@ -125,8 +132,7 @@ class Stage:
         """Have everything but these sites run again, whatever was done to it."""
         for daemon in (self.witness, self.mirror, self.guard):
             daemon.send(signal.SIGCONT)
-        self.witness.ensure()
-        wait_witness(self.witness_address)
+        self.wake_witness()
         for name in self.sites:
             if name not in without:
                 self.bring_site_back(name)
@@ -147,28 +153,50 @@ class Stage:
                     site.kill_broker(number)
                 site.start_broker(number)
 
+    def wake_witness(self) -> None:
+        """Have the witness serve. Its port is free some time after the last one was killed."""
+        deadline = monotonic() + UP_S
+        while not is_listening(self.witness_address):
+            assert monotonic() < deadline, "the witness does not start"
+            self.witness.ensure()
+            pause(0.3)
+        wait_witness(self.witness_address)
+
+    def _end_witness(self, how: signal.Signals) -> None:
+        self.witness.end(how)
+        deadline = monotonic() + UP_S
+        while is_listening(self.witness_address):
+            assert monotonic() < deadline, "the witness does not end"
+            pause(0.1)
+
     def copy_witness(self) -> None:
         """Keep the witness's data as they are now."""
-        self.witness.end()
+        self._end_witness(signal.SIGTERM)
         copy = self.folder / "old-witness"
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(self.folder / "witness", copy)
-        self.witness.ensure()
-        wait_witness(self.witness_address)
+        self.wake_witness()
 
     def forget_witness(self, *, is_old_copy: bool) -> None:
         """Have the witness lose its data, or get back those that were kept."""
-        self.witness.end(signal.SIGKILL)
+        self._end_witness(signal.SIGKILL)
         shutil.rmtree(self.folder / "witness")
         if is_old_copy:
             shutil.copytree(self.folder / "old-witness", self.folder / "witness")
-        self.witness.ensure()
-        wait_witness(self.witness_address)
+        self.wake_witness()
 
     def end(self) -> None:
         """End the programs; the sites are their owner's."""
         for daemon in (self.guard, self.mirror, self.witness):
             daemon.end()
+
+
+def is_listening(address: str) -> bool:
+    """Tell whether somebody takes connections there."""
+    host, _, port = address.partition(":")
+    with suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
+        return True
+    return False
 
 
 def wait_witness(address: str) -> None:
@@ -213,8 +241,7 @@ def dressed(
         guard=daemon("serve", "failover.cli", "serve", str(files[0])),
     )
     try:
-        stage.witness.ensure()
-        wait_witness(stage.witness_address)
+        stage.wake_witness()
         stage.mirror.ensure()
         stage.guard.ensure()
         yield stage
