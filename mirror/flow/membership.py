@@ -103,6 +103,11 @@ def _two_digits(rate: float) -> float:
     return float(f"{rate:.1e}")
 
 
+def session_prefix(zookeeper: ZooKeeper) -> str:
+    """Return what the names of all workers begin with that this session has made."""
+    return f"{zookeeper.session_id:x}-"
+
+
 class Membership:
     """The part of one engine in its flow."""
 
@@ -110,7 +115,7 @@ class Membership:
         self, zookeeper: ZooKeeper, nodes: Nodes, info: WorkerInfo, engine: Engine
     ) -> None:
         """Know everything that is needed to join."""
-        self.name: Final = f"{zookeeper.session_id:x}-{next(_incarnations)}"
+        self.name: Final = f"{session_prefix(zookeeper)}{next(_incarnations)}"
         self.assignment = Assignment()
         """The version last seen."""
         self.members: Mapping[str, Member] = {}

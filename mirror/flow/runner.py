@@ -15,7 +15,7 @@ import trio
 from mirror.clusters.links import open_links
 from mirror.flow.engine import Engine, MapRegistries
 from mirror.flow.known_ends import KnownEndsNode, Wakefulness, has_fallen_silent
-from mirror.flow.membership import Membership, Nodes, NoMember
+from mirror.flow.membership import Membership, Nodes, NoMember, session_prefix
 from mirror.flow.order_execution import OrderExecution
 from mirror.flow.pair_watch import LOOK_AGAIN_S, begin_with_evidence, find_contradiction
 from mirror.flow.run_decision import Role, Witnessed, decide_duty, is_left, must_acknowledge
@@ -295,7 +295,7 @@ class FlowRunner:
         if (
             self._leads
             and must_acknowledge(self._command, self._acknowledged, self.role)
-            and (self.role is Role.RUNNING or not await zookeeper.children(self._nodes.workers))
+            and (self.role is Role.RUNNING or not await self._workers(zookeeper))
         ):
             await self._acknowledge(zookeeper)
         return True
@@ -304,9 +304,24 @@ class FlowRunner:
         """Wait until nobody but us has anything under way: who stops takes its node away."""
         own = "" if self.membership is None else self.membership.name
         async with zookeeper.watch_children(self._nodes.workers) as members:
-            async for names in members:
-                if not set(names or ()) - {own}:
+            async for _ in members:
+                if not await self._workers(zookeeper) - {own}:
                     return
+
+    async def _workers(self, zookeeper: ZooKeeper) -> set[str]:
+        """Return who is a worker; nodes of engines of ours that have ended are taken away.
+
+        A witness that was restored from an old copy has them again. Where our session goes on
+        there, they stay with it: the flow would have a worker that never stops and never works.
+        """
+        member = None if self._working is None else self.membership
+        own = "" if member is None else member.name
+        names = set(await zookeeper.children(self._nodes.workers) or ())
+        ended = {name for name in names - {own} if name.startswith(session_prefix(zookeeper))}
+        for name in ended:
+            with suppress(NoNode):
+                await zookeeper.delete(f"{self._nodes.workers}/{name}")
+        return names - ended
 
     def _note_progress(self, engine: Engine) -> None:
         now = now_ms()
@@ -331,6 +346,7 @@ class FlowRunner:
         source, target = clusters[self.config.source], clusters[self.config.target]
         lease = SessionLease(zookeeper)
         await lease.confirm()
+        await self._workers(zookeeper)
         self._ended = trio.Event()
         try:
             with trio.CancelScope() as scope:

@@ -83,6 +83,41 @@ async def test_a_node_that_could_not_be_taken_away_is_before_the_stop_is_acknowl
     assert FlowCommand.decode(acknowledged.data) == STOP
 
 
+async def test_a_worker_of_ours_that_a_restored_witness_has_again_holds_no_stop_up(
+    tmp_path: Path,
+) -> None:
+    """Our session goes on in the old copy, and with it the node of an engine that has ended."""
+    runner, witness = runner_in(tmp_path), Witness()
+    zookeeper: Any = witness
+    paths = WitnessPaths(root="/kafka-dr")
+    workers = Nodes.of(paths, runner.config).workers
+    runner.membership = Membership(
+        zookeeper, Nodes.of(paths, runner.config), INFO, cast("Any", None)
+    )
+    witness.nodes[f"{workers}/{runner.membership.name}"] = b""
+    await runner.membership.leave()
+    witness.nodes |= {f"{workers}/7-0": b"", f"{workers}/{runner.membership.name}": b""}
+    see(runner, active=ActiveSite(site="dc1", epoch=0).encode(), command=STOP.encode(), orders=None)
+    async with background_tasks() as tasks:
+        assert await runner._act(zookeeper, tasks)
+    assert await zookeeper.children(workers) == []
+    acknowledged = await zookeeper.get(paths.acknowledged("dc1", "dc2"))
+    assert acknowledged is not None
+    assert FlowCommand.decode(acknowledged.data) == STOP
+
+
+async def test_a_worker_of_another_session_holds_a_stop_up(tmp_path: Path) -> None:
+    runner, witness = runner_in(tmp_path), Witness()
+    zookeeper: Any = witness
+    paths = WitnessPaths(root="/kafka-dr")
+    others = f"{Nodes.of(paths, runner.config).workers}/71-1"
+    witness.nodes[others] = b""
+    see(runner, active=ActiveSite(site="dc1", epoch=0).encode(), command=STOP.encode(), orders=None)
+    async with background_tasks() as tasks:
+        assert await runner._act(zookeeper, tasks)
+    assert [*witness.nodes] == [others]
+
+
 async def test_a_node_that_makes_no_sense_stops_the_flow_whatever_is_read_after_it(
     tmp_path: Path,
 ) -> None:
