@@ -1,6 +1,5 @@
 """The registries of map writers, as the commands beside the daemon ask them."""
 
-import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -9,10 +8,9 @@ from typing import Final, TypeAlias
 from runtime.config import Configuration
 from runtime.map_registry import Anybody, WitnessWriters
 from runtime.map_writers import Writers
+from runtime.output import complain
 from runtime.witness import WitnessPaths
 from runtime.zookeeper import ZooKeeperFault, open_zookeeper
-
-_LOG = logging.getLogger(__name__)
 
 PATIENCE_MS: Final = 5_000
 WritersOf: TypeAlias = Callable[[str, str], Writers]
@@ -20,11 +18,13 @@ WritersOf: TypeAlias = Callable[[str, str], Writers]
 
 
 @asynccontextmanager
-async def open_writers(configuration: Configuration) -> AsyncIterator[WritersOf]:
+async def open_writers(
+    configuration: Configuration, *, says_so: bool = True
+) -> AsyncIterator[WritersOf]:
     """Yield the registries in the witness.
 
     The commands are for the day on which everything is broken: without a witness they believe all
-    that the map holds, and say so.
+    that the map holds, and say so, unless the caller has named the witness already.
     """
     coordination = configuration.coordination
     paths = WitnessPaths(root=coordination.path)
@@ -39,7 +39,8 @@ async def open_writers(configuration: Configuration) -> AsyncIterator[WritersOf]
             )
         except ZooKeeperFault as fault:
             reason = f"the witness does not say who may write the map: {fault}"
-            _LOG.warning("%s: all that it holds is believed", reason)
+            if says_so:
+                complain("mirror", f"{reason}: all that it holds is believed")
             yield lambda _source, _target: Anybody(reason)
         else:
             yield partial(WitnessWriters, zookeeper, paths)

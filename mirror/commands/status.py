@@ -94,7 +94,7 @@ async def _flow(
     with trio.move_on_after(OBSERVE_TIMEOUT_S):
         async with (
             open_links(flow, clusters[flow.source], clusters[flow.target]) as links,
-            open_writers(configuration) as writers_of,
+            open_writers(configuration, says_so=False) as writers_of,
         ):
             writers = writers_of(flow.source, flow.target)
             return await observe(flow, links, writers, reason=reason, now_ms=now_ms())
