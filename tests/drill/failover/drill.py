@@ -141,6 +141,7 @@ class _Drill:
             round=at,
             old=old,
             new=new,
+            note_switches=self._note_switches,
             made=self.made,
             deleted=self.deleted,
         )
@@ -169,31 +170,35 @@ class _Drill:
     def _look(self) -> bool:
         """Learn who is active; tell whether a promotion is under way or the witness is in doubt."""
         said = self.stage.run("status", "--json")
-        with open_witness(self.stage.witness_address, PATH) as witness:
-            if witness.client.exists(witness.paths.journals):
-                for one in witness.journals():
-                    if one.switched_ms is not None:
-                        self.switches[one.switched_ms] = Switch(
-                            started_ms=one.started_ms,
-                            switched_ms=one.switched_ms,
-                            old=one.source,
-                            new=one.site,
-                        )
-                is_open = any(one.state is PromotionState.RUNNING for one in witness.journals())
-            else:
-                is_open = False
+        is_open = self._note_switches()
         if said.status == 2:
             return self._recover(said)
         self.active = json.loads(said.text[said.text.index("{") :])["active"]["site"]
         return is_open
 
+    def _note_switches(self) -> bool:
+        """Keep the switches that the witness knows of; tell whether a promotion is unfinished."""
+        with open_witness(self.stage.witness_address, PATH) as witness:
+            if not witness.client.exists(witness.paths.journals):
+                return False
+            journals = witness.journals()
+        for one in journals:
+            if one.switched_ms is not None:
+                self.switches[one.switched_ms] = Switch(
+                    started_ms=one.started_ms,
+                    switched_ms=one.switched_ms,
+                    old=one.source,
+                    new=one.site,
+                )
+        return any(one.state is PromotionState.RUNNING for one in journals)
+
     def _recover(self, refused: Said) -> bool:
-        """Restore the witness as the runbook says; a person knows which site takes writes."""
+        """Restore the witness as the runbook says; a person finds out which site takes writes."""
         self.stage.run("recover")
         said = self.stage.run("recover", "--write")
         if said.status != 0 and "--active" in said.text + refused.text:
-            last = self.switches[max(self.switches)].new if self.switches else "dc1"
-            self.stage.run("recover", "--active", last, "--write")
+            last = max(self.applications.acked, key=lambda ack: ack.at_ms)
+            self.stage.run("recover", "--active", last.site, "--write")
         return True
 
     def _finish(self, at: Round, command: Sequence[str], new: str) -> list[Finding]:

@@ -39,10 +39,11 @@ class Faulting:
     round: Round
     old: str
     new: str
+    note_switches: Callable[[], object]
+    """Keeps what the witness knows of promotions, before it forgets them."""
     made: list[str]
     deleted: set[str]
     is_done: bool = False
-    has_forgotten: bool = False
     _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2))
     _later: list[Future[None]] = field(default_factory=list)
 
@@ -122,8 +123,8 @@ class Faulting:
             return
         acts: dict[Fault, Callable[[], object]] = {
             Fault.NOTHING: lambda: None,
-            Fault.WIPE_WITNESS: partial(self._forget, is_old_copy=False),
-            Fault.OLD_WITNESS: partial(self._forget, is_old_copy=True),
+            Fault.WIPE_WITNESS: partial(self._forget, controller, is_old_copy=False),
+            Fault.OLD_WITNESS: partial(self._forget, controller, is_old_copy=True),
             Fault.MAKE_TOPIC: self._make_topic,
             Fault.GROW_TOPIC: self._grow_topic,
             Fault.DELETE_TOPIC: self._delete_topic,
@@ -162,9 +163,11 @@ class Faulting:
         else:
             self.stage.bring_site_back(self.old if whom == "SOURCE" else self.new)
 
-    def _forget(self, *, is_old_copy: bool) -> None:
-        self.has_forgotten = True
+    def _forget(self, controller: "subprocess.Popen[str]", *, is_old_copy: bool) -> None:
+        controller.send_signal(signal.SIGSTOP)  # so that it does not switch in between
+        self.note_switches()
         self.stage.forget_witness(is_old_copy=is_old_copy)
+        controller.send_signal(signal.SIGCONT)
 
     def _slow(self, site: str) -> None:
         """Let a site's brokers run for a fifth of the time only."""
