@@ -40,6 +40,7 @@ class ActiveSiteWatch:
         self._changed = Condition()
         self._current: ActiveSite | None = None
         self._written_at = 0
+        self._posted: dict[str, bytes] = {}
         self._timeout_s = coordination.session_timeout_ms / 1000
         self._client = KazooClient(
             hosts=coordination.zookeeper,
@@ -95,13 +96,13 @@ class ActiveSiteWatch:
             return self._current
 
     def post(self, path: str, data: bytes) -> None:
-        """Write an ephemeral node of this client's own; raises WitnessUnreachable."""
-        try:
-            self._client.set_async(path, data).get(timeout=ANSWER_TIMEOUT_S)
-        except NoNodeError:
-            self._create_own(path, data)
-        except (KazooException, KazooTimeoutError) as error:
-            raise WitnessUnreachable(f"the witness did not take {path}: {error!r}") from error
+        """Write an ephemeral node of this client's own; raises WitnessUnreachable.
+
+        It lies there until close(): it is written again when a session has ended, or when the
+        witness has lost its memory.
+        """
+        self._posted[path] = data
+        self._put(path, data)
 
     def posted(self, path: str) -> dict[str, bytes]:
         """Return the nodes below a path by name; raises WitnessUnreachable."""
@@ -128,13 +129,30 @@ class ActiveSiteWatch:
         self._client.stop()
         self._client.close()
 
-    def _create_own(self, path: str, data: bytes) -> None:
+    def _put(self, path: str, data: bytes) -> None:
+        """Have a node of our session say this; raises WitnessUnreachable."""
         try:
+            try:
+                stat = self._client.set_async(path, data).get(timeout=ANSWER_TIMEOUT_S)
+                if stat.ephemeralOwner == self._client.client_id[0]:
+                    return
+                # It is of an earlier session, and goes when that is over.
+                self._client.delete_async(path).get(timeout=ANSWER_TIMEOUT_S)
+            except NoNodeError:
+                pass  # nobody has made it, or it has gone with its session
             self._client.create_async(path, data, ephemeral=True, makepath=True).get(
                 timeout=ANSWER_TIMEOUT_S
             )
         except (KazooException, KazooTimeoutError) as error:
             raise WitnessUnreachable(f"the witness did not take {path}: {error!r}") from error
+
+    def _put_again(self) -> None:
+        """Write what was posted once more; after a fault the next connection does so."""
+        for path, data in tuple(self._posted.items()):
+            try:
+                self._put(path, data)
+            except WitnessUnreachable as error:
+                _LOG.warning("what this client has posted may be gone: %s", error)
 
     def _on_state(self, state: str) -> None:
         """Called in a thread of kazoo's. Ask no server for more than it has once we are forgotten.
@@ -145,6 +163,8 @@ class ActiveSiteWatch:
         if state == KazooState.SUSPENDED:
             self._client.handler.spawn(self._forget_when_over)
             return
+        if state == KazooState.CONNECTED and self._posted:
+            self._client.handler.spawn(self._put_again)
         with self._changed:
             self._changed.notify_all()
 
