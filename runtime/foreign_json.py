@@ -30,14 +30,21 @@ def read_json(data: bytes | str) -> Any:  # noqa: ANN401 - JSON
 
 def unpack_json(data: bytes) -> Any:  # noqa: ANN401 - JSON
     """Return the value of a document packed with zlib; raises ValueError."""
+    return read_json(unpack(data))
+
+
+def unpack(data: bytes, most_bytes: int = MAX_BYTES) -> bytes:
+    """Return what was packed with zlib, if it is no longer than that; raises ValueError."""
     decoder = zlib.decompressobj()
     try:
-        text = decoder.decompress(data, MAX_BYTES + 1)
+        plain = decoder.decompress(data, most_bytes + 1)
     except zlib.error as error:
         raise ValueError(f"is not packed with zlib: {error}") from error
-    if len(text) <= MAX_BYTES and not decoder.eof:
+    if len(plain) > most_bytes:
+        raise ValueError(f"unpacks to more than {most_bytes} bytes")
+    if not decoder.eof:
         raise ValueError("ends too early")
-    return read_json(text)
+    return plain
 
 
 def whole_number(value: object, largest: int = LARGEST) -> int:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from runtime.foreign_json import read_json, text, unpack_json, whole_number
+from runtime.foreign_json import MAX_BYTES, MAX_DEPTH, read_json, text, unpack, whole_number
 
 LONG_BYTES: Final = 16 * 1024
 """A value of more JSON than this is taken out. The forty longest ones below it fit a node."""
@@ -136,6 +136,8 @@ def _reference(one: Any) -> Reference:  # noqa: ANN401 - JSON
         raise ValueError(f"{KEY} names no value: {one!r:.80}") from error
     if not isinstance(at, list) or not at or not all(type(key) in {str, int} for key in at):
         raise ValueError(f"{KEY} has no address: {at!r:.80}")
+    if len(at) > MAX_DEPTH:  # values put into each other would make a document of any depth
+        raise ValueError(f"{KEY} has an address of {len(at)} keys, more than {MAX_DEPTH}")
     is_digest = len(digest) == DIGEST_LENGTH and set(digest) <= set("0123456789abcdef")
     if not is_digest or count == 0:
         raise ValueError(f"{KEY} names no parts: {digest!r:.80}, {count}")
@@ -145,27 +147,30 @@ def _reference(one: Any) -> Reference:  # noqa: ANN401 - JSON
 def join(head: bytes, parts: Mapping[str, bytes]) -> bytes:
     """Return the whole document's JSON; the head itself where it names no parts.
 
-    Raises PartMissing, and ValueError for parts that are not what the head names and for an
-    address that leads nowhere.
+    Raises PartMissing, and ValueError for parts that are not what the head names, for more than
+    MAX_BYTES of them together, and for an address that leads nowhere.
     """
     named = references(head)
     if not named:
         return head
     document = read_json(head)
     del document[KEY]
+    left_bytes = MAX_BYTES
     for reference in named:
-        _put(document, reference.at, _unpack(reference, parts))
+        plain = _unpack(reference, parts, left_bytes)
+        left_bytes -= len(plain)
+        _put(document, reference.at, read_json(plain))
     return compact(document)
 
 
-def _unpack(reference: Reference, parts: Mapping[str, bytes]) -> object:
+def _unpack(reference: Reference, parts: Mapping[str, bytes], most_bytes: int) -> bytes:
     missing = [name for name in reference.names if name not in parts]
     if missing:
         raise PartMissing(f"the part {missing[0]} is missing")
     data = [parts[name] for name in reference.names]
     if _digest(data) != reference.digest:
         raise ValueError(f"the parts of {reference.digest} are not what was written")
-    return unpack_json(b"".join(data))
+    return unpack(b"".join(data), most_bytes)
 
 
 def _put(document: Any, at: Address, value: object) -> None:  # noqa: ANN401 - JSON

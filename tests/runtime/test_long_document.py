@@ -1,6 +1,8 @@
 """Documents longer than a node: what is put together again is what was taken apart, or an error."""
 
+import hashlib
 import json
+import zlib
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from runtime import long_document
 from runtime.long_document import (
+    DIGEST_LENGTH,
     LONG_BYTES,
     PART_BYTES,
     Address,
@@ -117,6 +120,7 @@ GOOD = {"at": ["a"], "digest": "0" * 32, "parts": 1}
         [{**GOOD, "at": []}],
         [{**GOOD, "at": [None]}],
         [{**GOOD, "at": "a"}],
+        [{**GOOD, "at": ["a"] * 33}],
     ],
 )
 def test_a_head_that_names_no_parts_of_ours_is_refused_before_anything_is_read(
@@ -132,4 +136,29 @@ def test_an_address_that_leads_nowhere_is_refused(at: tuple[str | int, ...]) -> 
     assert packed is not None
     found = assemble({"steps": [{}], "n": 5}, {at: packed})
     with pytest.raises(ValueError, match="leads nowhere"):
+        join(found.head, found.parts)
+
+
+def test_values_that_are_put_into_each_other_do_not_nest_without_end() -> None:
+    """JSON too deep to be written would end the program, and not only refuse the node."""
+    nested: Any = {}
+    for _ in range(30):
+        nested = {"a": nested}
+    parts = (zlib.compress(compact(nested)),)
+    packed = Packed(digest=hashlib.sha256(parts[0]).hexdigest()[:DIGEST_LENGTH], parts=parts)
+    inmost: list[Address] = [("x", *("a" * (30 * number))) for number in range(60)]
+    found = assemble({}, dict.fromkeys(inmost, packed))
+    with pytest.raises(ValueError, match="more than 32"):
+        join(found.head, found.parts)
+
+
+def test_values_that_unpack_to_more_than_a_document_may_have_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    packed = pack("x" * 20_000)
+    assert packed is not None
+    found = assemble({}, {("a",): packed, ("b",): packed, ("c",): packed})
+    assert len(json.loads(join(found.head, found.parts))) == 3
+    monkeypatch.setattr(long_document, "MAX_BYTES", 50_000)
+    with pytest.raises(ValueError, match="unpacks to more than"):
         join(found.head, found.parts)
