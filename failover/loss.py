@@ -7,14 +7,14 @@
 Nobody can ask a lost source. The mirror heard where its logs ended (`runtime.known_ends`), and the
 target tells how far they are mirrored. The number of records up to there is the least that is lost.
 
-If the mirror has looked on and heard nothing more, its last news count as the source's last words,
-and the time ends UNSEEN_MS behind them. If the mirror ended or slept first, the source may have
-taken more since: then the number of records is not known, and the time counts until now. What a
-source took that the mirror could not reach any more, nobody can know.
+If the mirror looks on and hears nothing more, its last news count as the source's last words, and
+the time ends UNSEEN_MS behind them. If the mirror ended or slept, before the source fell silent or
+behind that, the source may have taken more since: then the number of records is not known, and the
+time counts until now. What a source took that the mirror could not reach any more, nobody can know.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from runtime.config import LossBudget
@@ -59,7 +59,10 @@ class PartitionLoss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """What all partitions lose; `age_s` is how old the news are, None where there are none."""
+    """What all partitions lose; `age_s` is how old the news are, None where there are none.
+
+    It is negative where the clock of the mirror is ahead of ours.
+    """
 
     partitions: tuple[PartitionLoss, ...]
     age_s: float | None
@@ -92,11 +95,14 @@ def estimate(
     `mirrored` has the first source offset that is not on the target, where the map tells it.
     """
     ends = {} if known is None else known.ends
+    is_followed = known is not None and known.is_followed(now_ms)
     partitions = []
     for partition in sorted(ends.keys() | target_ends.keys()):
         # Of a log that is empty on the target, or not there at all, nothing is mirrored.
         nothing = 0 if target_ends.get(partition, 0) == 0 else None
         one = ends.get(partition)
+        if one is not None and not is_followed:
+            one = replace(one, is_last_word=False)
         reached = mirrored.get(partition, nothing)
         partitions.append(
             PartitionLoss(
@@ -107,7 +113,7 @@ def estimate(
                 may_have_gone_on=one is None or not one.is_last_word,
             )
         )
-    age_s = None if known is None else max(0, now_ms - known.at_ms) / 1000
+    age_s = None if known is None else (now_ms - known.at_ms) / 1000
     return Loss(partitions=tuple(partitions), age_s=age_s)
 
 
@@ -117,6 +123,8 @@ def _seconds(one: KnownEnd, mirrored: int | None, now_ms: int) -> float | None:
         return None
     if one.level_ms >= one.heard_ms and mirrored < one.end:
         return None  # the mirror had brought all of it: the target has lost some since
+    if now_ms < one.heard_ms:
+        return None  # by a clock that is not the mirror's, nothing is known of the time since
     until_ms = min(now_ms, one.heard_ms + UNSEEN_MS) if one.is_last_word else now_ms
     return max(0, until_ms - one.level_ms) / 1000
 
@@ -161,7 +169,7 @@ def loss_lines(loss: Loss, source: str) -> Iterator[str]:
     seconds = "time not known" if loss.seconds is None else f"up to {loss.seconds:.1f} s"
     yield (
         f"loss     at least {loss.at_least} records in {losing} partitions, {seconds}; by news of"
-        f" {loss.age_s:.1f} s ago"
+        f" {_age(loss.age_s)}"
     )
     if unknown:
         yield f"         of {unknown} of {len(loss.partitions)} partitions it is not known for sure"
@@ -190,8 +198,19 @@ def _why_unknown(one: PartitionLoss, loss: Loss) -> str:
     if one.mirrored is None:
         return "the map does not tell how far it is mirrored"
     if one.may_have_gone_on:
-        return f"the mirror's news end {loss.age_s:.1f} s ago, before the source fell silent"
+        return (
+            f"the mirror's news end {_age(loss.age_s)}, and the source may have taken records that"
+            " it did not see"
+        )
+    if one.seconds is None and loss.age_s < 0:
+        return f"the mirror's news are {_age(loss.age_s)}"
     return "the mirror was never level with it, or the target has lost what it had"
+
+
+def _age(age_s: float) -> str:
+    if age_s < 0:
+        return f"{-age_s:.1f} s ahead of this machine's clock"
+    return f"{age_s:.1f} s ago"
 
 
 def _worst_first(loss: Loss) -> list[PartitionLoss]:

@@ -25,6 +25,18 @@ from wire.topic_partition import TopicPartition
 UNSEEN_MS: Final = 4_000
 """So long a source may have gone on unseen behind its last word: the mirror hears of each partition
 every second, and notices that it slept itself if that was for more than three."""
+LEAST_REST_S: Final = 2.0
+BYTES_PER_S: Final = 20_000
+"""So much of it the witness has to write at most: the more partitions, the less often."""
+LATE_MS: Final = 10_000
+"""News may come so much later than they are due."""
+PARTITION_BYTES: Final = 30
+"""About so much a document has of a partition, beside the name of its topic."""
+
+
+def rest_s(size: int) -> float:
+    """Return how long a worker rests behind writing so many bytes."""
+    return max(LEAST_REST_S, size / BYTES_PER_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,16 +59,31 @@ class KnownEnds:
     at_ms: int
     ends: Mapping[TopicPartition, KnownEnd]
 
+    def is_followed(self, now_ms: int) -> bool:
+        """Tell whether the next news are not overdue: a mirror still looks on.
+
+        A source may have come back since a mirror ended that had found it silent. News of the
+        future are of another clock, and tell nothing.
+        """
+        names = sum(len(topic) for topic in {topic for topic, _ in self.ends})
+        due_ms = 1_000 * rest_s(names + PARTITION_BYTES * len(self.ends)) + LATE_MS
+        return abs(now_ms - self.at_ms) <= due_ms
+
     def kept(
         self, earlier: "KnownEnds | None", partitions: Collection[TopicPartition]
     ) -> "KnownEnds":
         """Return this with what was known earlier of those of these that nothing is known of now.
 
-        A worker that begins while the source is away knows nothing of it.
+        A worker that begins while the source is away knows nothing of it. Nobody looked on between
+        the two workers, so what was the last word for the earlier one is not any more.
         """
         if earlier is None:
             return self
-        kept = {where: one for where, one in earlier.ends.items() if where in partitions}
+        kept = {
+            where: replace(one, is_last_word=False)
+            for where, one in earlier.ends.items()
+            if where in partitions
+        }
         for where, one in self.ends.items():
             level_ms = one.level_ms
             if level_ms is None and where in kept:

@@ -6,7 +6,7 @@ from typing import Final
 from mirror.state.flow_partitions import FlowPartitions
 from mirror.state.work_share import WorkShare
 from runtime.config import FlowConfig
-from runtime.known_ends import KnownEnd, KnownEnds
+from runtime.known_ends import KnownEnd, KnownEnds, rest_s
 from runtime.long_document import LongDocument
 from runtime.long_nodes import delete_unnamed_parts, read_document, write_parts
 from runtime.witness import WitnessPaths
@@ -14,9 +14,6 @@ from runtime.zookeeper import BadVersion, Check, NoNode, ZooKeeper
 
 _LOG = logging.getLogger(__name__)
 
-LEAST_REST_S: Final = 2.0
-BYTES_PER_S: Final = 20_000
-"""So much of it the witness has to write at most: the more partitions, the less often."""
 SILENT_MS: Final = 3_000
 """The mirror hears of each partition every second or so. After so long it hears nothing more."""
 ASLEEP_S: Final = 3.0
@@ -100,8 +97,7 @@ class KnownEndsNode:
         document = now.kept(earlier, known_partitions).encode()
         await write_parts(self._zookeeper, document, self._parts_path)
         await self._write_head(document)
-        size = len(document.head) + sum(map(len, document.parts.values()))
-        return max(LEAST_REST_S, size / BYTES_PER_S)
+        return rest_s(len(document.head) + sum(map(len, document.parts.values())))
 
     async def _earlier(self) -> KnownEnds | None:
         """Return what was written last; garbage is nothing, and is written over."""

@@ -51,7 +51,35 @@ def test_a_source_that_may_have_gone_on_loses_an_unknown_number_of_records() -> 
     assert "loss     at least 10 records in 1 partitions, up to 12.0 s" in lines
     assert "of 1 of 2 partitions it is not known for sure" in lines
     assert "orders-1: at least 0 records, up to 12.0 s" in lines
-    assert "the mirror's news end 1.0 s ago, before the source fell silent" in lines
+    assert "the mirror's news end 1.0 s ago, and the source may have taken records" in lines
+
+
+def test_the_last_word_counts_only_while_a_mirror_looks_on() -> None:
+    """A mirror that ended behind a short silence does not know whether the source came back."""
+    assert KNOWN.is_followed(NOW_MS)
+    ended = replace(KNOWN, at_ms=NOW_MS - 3_600_000)
+    ends = {A: LAST, B: LEVEL}
+    back = {
+        where: replace(one, heard_ms=ended.at_ms - 5_000, level_ms=ended.at_ms - 6_000)
+        for where, one in ends.items()
+    }
+    found = estimate(replace(ended, ends=back), MIRRORED, TARGET, NOW_MS)
+    assert [(one.at_least, one.records) for one in found.partitions] == [(10, None), (0, None)]
+    assert found.seconds == 3_606.0
+    assert beyond_budget(found, LossBudget(records=10**9), "dc1") is not None
+
+
+def test_a_clock_behind_the_mirrors_makes_no_loss_shorter() -> None:
+    """An hour behind, an hour of lost records would count as no time at all."""
+    ahead = replace(KNOWN, at_ms=KNOWN.at_ms + 3_600_000)
+    ends = {
+        where: replace(one, heard_ms=one.heard_ms + 3_600_000, level_ms=one.heard_ms + 3_600_000)
+        for where, one in {A: LAST, B: LEVEL}.items()
+    }
+    found = estimate(replace(ahead, ends=ends), {A: 100, B: 50}, {A: 100, B: 50}, NOW_MS)
+    assert [(one.records, one.seconds) for one in found.partitions] == [(None, None)] * 2
+    assert "by news of 3599.0 s ahead of this machine's clock" in next(loss_lines(found, "dc1"))
+    assert beyond_budget(found, LossBudget(seconds=10**9), "dc1") is not None
 
 
 @pytest.mark.parametrize(
