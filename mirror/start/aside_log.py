@@ -5,10 +5,11 @@ and number their records through. A new one goes on behind the last record that 
 dead one has sent last may still arrive: it has a number that is taken, or that the next write has.
 """
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from mirror.clusters.admin import GrowTopic, apply
+from mirror.clusters.admin import GrowTopic, SetConfigs, apply, topic_configs
 from mirror.state.batches import SEQUENCES
 from offset_translation.map_records import MirrorProducer
 from runtime.diverged import Origin, origin_of, with_origin
@@ -17,9 +18,11 @@ from wire.net.cluster import Cluster
 from wire.net.errors import RequestRefused
 from wire.net.operations import EARLIEST, LATEST, append, list_offsets, read_partition
 from wire.net.retries import code_of
-from wire.net.topic_creation import ensure_topic
+from wire.net.topic_creation import TopicRefused, ensure_topic
 from wire.record_batch import Record, build_batch, iterate_records
 from wire.topic_partition import TopicPartition
+
+_LOG = logging.getLogger(__name__)
 
 SETTINGS: Final = {
     "cleanup.policy": "delete",
@@ -29,7 +32,11 @@ SETTINGS: Final = {
     "message.timestamp.type": "CreateTime",
     "unclean.leader.election.enable": "false",
 }
-"""Kept until somebody deletes it: for some of these records it is the only place."""
+"""Kept until somebody deletes it: for some of these records it is the only place. A consumer that
+asks for the topic before there is any may have made it, with the brokers' defaults: they delete
+records by their age, which is that of the originals."""
+KEEPING: Final = ("cleanup.policy", "retention.ms", "retention.bytes", "max.message.bytes")
+"""The settings without which a record that is set aside is refused, or deleted soon."""
 NOBODY: Final = MirrorProducer(producer_id=-1, producer_epoch=-1)
 """A writer without a number: a cluster where no mirror has an id yet."""
 
@@ -39,6 +46,15 @@ class Kept(NamedTuple):
 
     record: Record
     origin: Origin
+
+
+def lacking(own: Mapping[str, str]) -> dict[str, str]:
+    """Return what a topic with settings of its own needs to keep what is set aside."""
+    return {
+        name: SETTINGS[name]
+        for name in KEEPING
+        if name not in own or (name == "cleanup.policy" and "compact" in own[name])
+    }
 
 
 class AsideLog:
@@ -64,9 +80,32 @@ class AsideLog:
             await ensure_topic(
                 self._cluster, topic, replication_factor=replication_factor, configs=SETTINGS
             )
+        await self._set_right(topic)
         start, end = [await self._offset(edge) for edge in (EARLIEST, LATEST)]
         if start < end and not await self._take_from(end - 1, end):
             await self._take_from(start, end)  # somebody else has written behind
+
+    async def _set_right(self, topic: str) -> None:
+        """Have a topic that somebody else has made keep what is set aside; raises TopicRefused.
+
+        What a person has set on it stays, except compaction. A cluster that does not show the
+        topic's settings is believed.
+        """
+        own = (await topic_configs(self._cluster, [topic])).get(topic)
+        wrong = {} if own is None else lacking(own)
+        if not wrong:
+            return
+        told = ",".join(f"{name}={value}" for name, value in sorted(wrong.items()))
+        try:
+            await apply(self._cluster, SetConfigs(topic=topic, configs=wrong))
+        except TopicRefused as refused:
+            reason = (
+                f"it would not keep what is set aside without {told}, and setting that is refused:"
+                f" {refused.reason}; set it with `kafka-configs.sh --alter --topic {topic}"
+                f" --add-config {told}`"
+            )
+            raise TopicRefused(topic, refused.code, reason) from refused
+        _LOG.warning("%s: was there without %s: set", topic, told)
 
     async def _offset(self, edge: int) -> int:
         found = (await list_offsets(self._cluster, [self._where], edge))[self._where]

@@ -194,18 +194,27 @@ class Positioning:
             for first in range(0, len(tries), TOGETHER):
                 decided += await self._begin(tries[first : first + TOGETHER], readings)
             for tried, decision in decided:
-                if isinstance(decision, Start):
-                    await self._quarantine.say_what_was_merged(tried.partition, decision)
-                elif tried.is_current and self._quarantine.is_to_set_aside(
-                    tried.partition, decision
-                ):
-                    await self._quarantine.set_aside_or_stop(tried.partition, decision)
+                await self._set_aside(tried, decision)
         except NetworkFault as fault:
             for tried in tries:
                 if tried.is_current:
                     self._postpone(tried.partition, fault)
         except Exception as fault:  # noqa: BLE001 - which partition it is, is seen one by one
             await self._sort_out([tried for tried in tries if tried.is_current], fault)
+
+    async def _set_aside(self, tried: _Tried, decision: Start | Stop) -> None:
+        """Do what was decided of the target's own records; a fault postpones this partition alone.
+
+        A `.diverged` topic that takes no records must not hold up those of others.
+        """
+        try:
+            if isinstance(decision, Start):
+                await self._quarantine.say_what_was_merged(tried.partition, decision)
+            elif tried.is_current and self._quarantine.is_to_set_aside(tried.partition, decision):
+                await self._quarantine.set_aside_or_stop(tried.partition, decision)
+        except NetworkFault as fault:
+            if tried.is_current:
+                self._postpone(tried.partition, fault)
 
     async def _sort_out(self, tries: Sequence[_Tried], fault: Exception) -> None:
         """Stop a partition that cannot be positioned; of several each is tried alone."""

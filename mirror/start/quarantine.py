@@ -17,8 +17,10 @@ import os
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO, Final
+from uuid import UUID
 
 import trio
 
@@ -62,6 +64,8 @@ _LOG = logging.getLogger(__name__)
 
 TOGETHER_BYTES: Final = 512 * 1024
 """About so much goes in one request, and lies in memory."""
+MOST_NAMED: Final = 100
+"""So much of a topic's name stands in that of a file, of which file systems take 255 bytes."""
 MOST_NEWER: Final = 5_000_000
 """So many records of the source are looked at to count keys."""
 
@@ -246,12 +250,11 @@ class Quarantine:
         return logs
 
     def _file(self, partition: MirroredPartition, own: OwnPart) -> Path:
+        config = self.config.current
         topic_id = partition.target.topic_id or NO_ID
-        name = (
-            f"{self.config.current.target}-{partition.topic_partition}-from-{own.start}"
-            f"-{topic_id.hex[-12:]}.jsonl"
+        return config.diverged_folder / file_name(
+            config.target, partition.topic_partition, own.start, topic_id
         )
-        return self.config.current.diverged_folder / name
 
     async def _kept(
         self, partition: MirroredPartition, own: OwnPart
@@ -295,6 +298,18 @@ class Quarantine:
         await append_to_map(self.links.source_admin, topic, records, self.backward)
         for key, value in records:
             self.reverse.replay(key, value)
+
+
+def file_name(site: str, where: TopicPartition, start: int, topic_id: UUID) -> str:
+    """Return the name of the file of what was set aside from an offset of a site's log on.
+
+    Of a topic's name that is too long for the name of a file the beginning stands there, and its
+    digest.
+    """
+    topic, index = where
+    if len(topic) > MOST_NAMED:
+        topic = f"{topic[:MOST_NAMED]}~{blake2b(topic.encode(), digest_size=8).hexdigest()}"
+    return f"{site}-{topic}-{index}-from-{start}-{topic_id.hex[-12:]}.jsonl"
 
 
 def in_parts(records: Sequence[Record], most_bytes: int) -> Iterator[Sequence[Record]]:

@@ -2,7 +2,7 @@
 
 import json
 from base64 import b64decode
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,9 +11,12 @@ from uuid import UUID
 
 import pytest
 
+from mirror.clusters.admin import DYNAMIC_TOPIC_CONFIG
 from mirror.flow.flow_state import FlowState
 from mirror.map.map_log import MapLog
-from mirror.start.quarantine import Quarantine
+from mirror.start.aside_log import SETTINGS, lacking
+from mirror.start.positioning import Positioning, _Tried
+from mirror.start.quarantine import Quarantine, file_name
 from mirror.start.start_position import OwnPart, Stop
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
@@ -39,6 +42,11 @@ from wire.messages.describe_configs import (
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,
+)
+from wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
 )
 from wire.messages.produce import ProduceRequest
 from wire.net import NetworkFault
@@ -72,8 +80,12 @@ class Stage:
 
     dc1: FakeCluster
     dc2: FakeCluster
-    quarantine: Quarantine
+    positioning: Positioning
     partition: MirroredPartition
+
+    @property
+    def quarantine(self) -> Quarantine:
+        return self.positioning._quarantine
 
     async def set_aside(self) -> None:
         self.partition.move(PartitionState.POSITIONING, 0)
@@ -109,17 +121,29 @@ class Stage:
         return state
 
 
-async def deleting(_: object, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    """The topic keeps every record for a while, as most do."""
+async def kept_for_ever(_: object, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    """Topics keep their records until somebody deletes them."""
+    return described(request, SETTINGS)
+
+
+def described(
+    request: DescribeConfigsRequest, settings: Mapping[str, str]
+) -> DescribeConfigsResponse:
     [asked] = request.resources
-    policy = DescribeConfigsResourceResult(
-        name="cleanup.policy", value="delete", read_only=False, is_sensitive=False
-    )
     result = DescribeConfigsResult(
         error_code=0,
         resource_type=asked.resource_type,
         resource_name=asked.resource_name,
-        configs=(policy,),
+        configs=tuple(
+            DescribeConfigsResourceResult(
+                name=name,
+                value=value,
+                read_only=False,
+                config_source=DYNAMIC_TOPIC_CONFIG,
+                is_sensitive=False,
+            )
+            for name, value in settings.items()
+        ),
     )
     return DescribeConfigsResponse(results=(result,))
 
@@ -127,9 +151,9 @@ async def deleting(_: object, request: DescribeConfigsRequest) -> DescribeConfig
 @asynccontextmanager
 async def staged(folder: Path) -> AsyncIterator[Stage]:
     async with two_fakes() as (dc1, dc2, links):
-        dc2.versions[DescribeConfigsRequest.API_KEY] = DescribeConfigsRequest.VERSIONS
-        dc2.brokers[0].scripts[DescribeConfigsRequest.API_KEY] = deleting
         for cluster in (dc1, dc2):
+            cluster.versions[DescribeConfigsRequest.API_KEY] = DescribeConfigsRequest.VERSIONS
+            cluster.brokers[0].scripts[DescribeConfigsRequest.API_KEY] = kept_for_ever
             cluster.create_topic(DIVERGED, 0)
         dc1.create_topic(MAP_BACK, 0)
         source, target = (one.create_topic("orders", 0).partitions[0] for one in (dc1, dc2))
@@ -154,16 +178,8 @@ async def staged(folder: Path) -> AsyncIterator[Stage]:
             *WHERE, topic_id=UUID(int=1), offset_map=OffsetMap(), now_ms=0
         )
         partition.target.meet_topic(UUID(int=5))
-        parts = flow.for_positioning
-        quarantine = Quarantine(
-            config=parts.config,
-            reverse=parts.reverse,
-            interruptions=parts.interruptions,
-            links=links,
-            map_log=map_log,
-            backward=MemoryWriters(),
-        )
-        yield Stage(dc1, dc2, quarantine, partition)
+        positioning = Positioning(flow.for_positioning, links, map_log, MemoryWriters())
+        yield Stage(dc1, dc2, positioning, partition)
 
 
 def is_all_set_aside(there: Stage) -> bool:
@@ -271,6 +287,79 @@ async def test_a_file_that_cannot_be_written_stops_the_partition_and_says_so(
         assert there.partition.state is PartitionState.TARGET_DIVERGED
         assert "could not be set aside: " in there.partition.status.reason
         assert there.map_back().set_aside == {}
+
+
+async def test_a_topic_that_takes_nothing_aside_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    """The name with `.diverged` behind it may be too long, or a policy forbids the topic."""
+    async with staged(tmp_path) as there:
+        other = MirroredPartition(
+            "refused", 0, topic_id=UUID(int=2), offset_map=OffsetMap(), now_ms=0
+        )
+        for record in (
+            piece_start("refused", 0, source_start=0, place=Place(0)),
+            seal("refused", 0, source_end=20, target_end=20),
+        ):
+            there.quarantine.reverse.arrived.replay(*record)
+        there.quarantine.reverse.arrived.advance({other.topic_partition: 30})
+        for cluster in (there.dc1, there.dc2):
+            cluster.create_topic("refused", 0)
+        for one in (other, there.partition):
+            one.move(PartitionState.POSITIONING, 0)
+        for one in (other, there.partition):
+            await there.positioning._set_aside(_Tried(one, one.attempt), STOP)
+        assert is_all_set_aside(there)
+        assert other.state is PartitionState.WAITING
+        assert "API 19: we speak" in other.status.reason  # CreateTopics
+
+
+async def test_a_topic_that_a_consumer_has_made_is_given_what_keeps_its_records(
+    tmp_path: Path,
+) -> None:
+    """By the brokers' defaults records are deleted by their age, which is that of the originals."""
+    async with staged(tmp_path) as there:
+        asked: dict[str, str | None] = {}
+
+        async def defaults(_: object, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+            return described(request, {"segment.bytes": "1048576"})
+
+        async def alter(
+            _: object, request: IncrementalAlterConfigsRequest
+        ) -> IncrementalAlterConfigsResponse:
+            [resource] = request.resources
+            assert resource.resource_name == DIVERGED
+            asked.update({one.name: one.value for one in resource.configs})
+            answer = IncrementalAlterConfigsResourceResponse(
+                error_code=0, error_message=None, resource_type=2, resource_name=DIVERGED
+            )
+            return IncrementalAlterConfigsResponse(responses=(answer,))
+
+        there.dc1.versions[IncrementalAlterConfigsRequest.API_KEY] = (
+            IncrementalAlterConfigsRequest.VERSIONS
+        )
+        there.dc1.brokers[0].scripts |= {
+            DescribeConfigsRequest.API_KEY: defaults,
+            IncrementalAlterConfigsRequest.API_KEY: alter,
+        }
+        await there.set_aside()
+        assert asked == lacking({})
+        assert asked["retention.ms"] == "-1"
+        assert is_all_set_aside(there)
+
+
+def test_what_a_person_has_set_stays_except_compaction() -> None:
+    own = {**SETTINGS, "retention.ms": "31536000000", "cleanup.policy": "compact,delete"}
+    assert lacking(own) == {"cleanup.policy": "delete"}
+
+
+def test_a_file_has_a_name_that_a_file_system_takes_whatever_the_topic() -> None:
+    names = {
+        file_name("dc2", TopicPartition("t" * 239 + last, 2**31 - 1), 2**63 - 1, UUID(int=1))
+        for last in "ab"
+    }
+    assert len(names) == 2
+    assert max(map(len, names)) < 255
+    short = file_name("dc2", WHERE, 20, UUID(int=5))
+    assert short == "dc2-orders-0-from-20-000000000005.jsonl"
 
 
 async def test_keys_that_would_end_differently_are_counted(tmp_path: Path) -> None:
