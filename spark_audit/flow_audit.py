@@ -1,9 +1,10 @@
 """One flow's audit, from its snapshot to findings and numbers: the steps in their order.
 
     both logs' ranges ─► windows in which they differ ─► each such partition is settled
+                                                     ─► (compacted topics) last values of keys
                                                      ─► (behind a promotion) who wrote again
 
-Two or three jobs of Spark's. This process holds the ranges, a thousandth of the records, and what
+Two to four jobs of Spark's. This process holds the ranges, a thousandth of the records, and what
 came of each partition.
 """
 
@@ -19,6 +20,7 @@ from spark_audit.compare.explain import NOT_YET, WRITTEN_AGAIN
 from spark_audit.compare.holes import judge_cut_log, judge_holes
 from spark_audit.compare.in_flight import bounded
 from spark_audit.compare.judgements import FAILURE, Judgement, condensed, judgement_of
+from spark_audit.compare.key_ends import KeyEnds, keys_not_compared, mirrored_before
 from spark_audit.compare.looks import LONG_RECORDS, Look, TimedRange, look_into, within
 from spark_audit.compare.mapped import Stood, judge_map, judge_positions, stand, standings
 from spark_audit.compare.outcomes import Kind
@@ -43,7 +45,7 @@ class Reader(Protocol):
     def scan(self, tasks: Sequence[ScanTask]) -> pa.Table:
         """Return the rows of these tasks: `scan_rows.ARROW_SCAN`."""
 
-    def settle(self, differences: Sequence[Differences]) -> pa.Table:
+    def settle(self, questions: Sequence[Differences | KeyEnds]) -> pa.Table:
         """Return the judgements of these partitions: `judgements.ARROW_JUDGED`."""
 
 
@@ -55,6 +57,8 @@ class FlowResult:
     summary: Sequence[Mapping[str, Any]]
     untold: Mapping[TopicPartition, str]
     """Why other partitions could not be compared."""
+    mirrored: Mapping[TopicPartition, int | None] = field(default_factory=dict)
+    """The source offset before which all has arrived; None where not all was compared."""
 
 
 @dataclass(slots=True)
@@ -99,8 +103,12 @@ def audit_flow(
     planner: Planner,
     *,
     in_flight_limit_ms: int = IN_FLIGHT_LIMIT_MS,
+    way_back: Mapping[TopicPartition, int | None] | None = None,
 ) -> FlowResult:
     """Compare both logs within the snapshot.
+
+    `way_back` is `FlowResult.mirrored` of the other direction, if that was audited before: only
+    then it is known which keys' last values have arrived. All snapshots are older than both audits.
 
     A log that cannot be read to its end is left out, and named. Raises CannotTell if none is left.
     """
@@ -128,10 +136,24 @@ def audit_flow(
             windows = [look.window for look in one.looks]
             if len(windows) == 1 and windows[0].is_last and came_back[place] <= {Kind.IN_FLIGHT}:
                 truths[place].take_end_as_equal()
+    questions = list(_key_questions(planner, snapshot, judged, way_back))
+    if questions:
+        _take(reader.settle(questions), judged, untold)
+        snapshot = _told(snapshot, untold)
+    mirrored = {
+        place: mirrored_before(judged[place], bounds)
+        for bounds in snapshot.partitions
+        for place in [TopicPartition(bounds.topic, bounds.partition)]
+    }
     stood = _judge_words(snapshot, truths, judged)
     _settle_written_again(reader, planner, snapshot, judged)
     found, summary = _rows(snapshot, scanned, judged, stood, in_flight_limit_ms)
-    return FlowResult(findings=found, summary=summary, untold=snapshot.untold)
+    return FlowResult(
+        findings=found,
+        summary=summary,
+        untold=snapshot.untold,
+        mirrored={**dict.fromkeys(snapshot.untold), **mirrored},
+    )
 
 
 def _told(snapshot: Snapshot, untold: Mapping[TopicPartition, str]) -> Snapshot:
@@ -229,6 +251,43 @@ def _take(
                 judged[place].append(judgement)
                 kinds[place].add(judgement.kind)
     return kinds
+
+
+def _key_questions(
+    planner: Planner,
+    snapshot: Snapshot,
+    judged: Mapping[TopicPartition, list[Judgement]],
+    way_back: Mapping[TopicPartition, int | None] | None,
+) -> Iterator[KeyEnds]:
+    """Yield the compacted partitions in which records of several origins may lie in any order.
+
+    Of two directions the one asks that is audited last, and not of what the other does not carry.
+    Where one alone has run, it asks if strangers wrote to the target.
+    """
+    for bounds in snapshot.partitions:
+        place = TopicPartition(bounds.topic, bounds.partition)
+        if not (bounds.source.is_compacted or bounds.target.is_compacted):
+            continue
+        if bounds.is_both_ways:
+            if way_back is None or place not in way_back:
+                continue
+            come_back = way_back[place]
+        elif any(one.kind is Kind.PHANTOM for one in judged[place]):
+            come_back = bounds.target.stop
+        else:
+            continue
+        gone_forth = mirrored_before(judged[place], bounds)
+        if gone_forth is None or come_back is None:
+            why = "how far the mirror has come is not known, nor which keys end differently"
+            judged[place].append(keys_not_compared(1, why))
+        else:
+            yield KeyEnds(
+                topic=place.topic,
+                partition=place.partition,
+                planner=planner.alone(*place),
+                source_mirrored=gone_forth,
+                target_mirrored=come_back,
+            )
 
 
 def _judge_words(

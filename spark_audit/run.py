@@ -1,6 +1,6 @@
 """One run: snapshots, Spark, the stored result. Not being able to tell is a verdict too."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import trio
@@ -83,6 +83,7 @@ def _audit_flows(
     file = str(configuration.file) if is_secured else ""
     audit = configuration.audit
     reports: list[FlowReport] = []
+    mirrored: dict[tuple[str, str], Mapping[TopicPartition, int | None]] = {}
     with open_session(
         cores=audit.cores, driver_memory=audit.driver_memory, cluster=cluster
     ) as spark:
@@ -92,7 +93,9 @@ def _audit_flows(
                 snapshot,
                 Planner(snapshot, bootstrap, file),
                 in_flight_limit_ms=audit.in_flight_limit_ms,
+                way_back=mirrored.get((snapshot.target, snapshot.source)),
             )
+            mirrored[snapshot.source, snapshot.target] = audited.mirrored
             result.append(audited.findings, audited.summary)
             reports.append(report_of(snapshot, audited))
     return tuple(reports)

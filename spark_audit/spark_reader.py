@@ -7,6 +7,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from spark_audit.compare.judgements import JUDGED, failure_of, table_of
+from spark_audit.compare.key_ends import KeyEnds, compare_ends
 from spark_audit.compare.settling import Differences, settle
 from spark_audit.scan.reading import run_groups, scanned
 from spark_audit.scan.scan import look
@@ -24,22 +25,22 @@ class SparkReader:
         """Return the rows of these tasks."""
         return scanned(self.spark, tasks)
 
-    def settle(self, differences: Sequence[Differences]) -> pa.Table:
+    def settle(self, questions: Sequence[Differences | KeyEnds]) -> pa.Table:
         """Return the judgements of these partitions."""
         cores = self.spark.sparkContext.defaultParallelism
-        count = min(len(differences), GROUPS_A_CORE * cores)
-        groups = [differences[number::count] for number in range(count)]
+        count = min(len(questions), GROUPS_A_CORE * cores)
+        groups = [questions[number::count] for number in range(count)]
         return run_groups(self.spark, groups, _settle_group, JUDGED)
 
 
-def _settle_group(differences: Sequence[Differences]) -> Iterator[pa.RecordBatch]:
+def _settle_group(questions: Sequence[Differences | KeyEnds]) -> Iterator[pa.RecordBatch]:
     logs = [
         one.planner.stretch(one.planner.partitions[0], side, 0, 0)
-        for one in differences
+        for one in questions
         for side in (Side.SOURCE, Side.TARGET)
     ]
-    answers = look(logs, [settle(one) for one in differences])
-    for one, answer in zip(differences, answers, strict=True):
+    lookings = [compare_ends(one) if isinstance(one, KeyEnds) else settle(one) for one in questions]
+    for one, answer in zip(questions, look(logs, lookings), strict=True):
         if isinstance(answer, str):
             yield failure_of(one.topic, one.partition, answer)
         else:

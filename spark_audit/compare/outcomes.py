@@ -30,12 +30,17 @@ class Kind(Enum):
     OVERDUE = "overdue"
     MISMAPPED = "mapped wrongly"
     TOO_FAR = "position too far"
+    ENDS_DIFFERENTLY = "ends differently"
 
     NOT_COMPARED = "not compared"
+    KEYS_NOT_COMPARED = "keys not compared"
 
     IN_FLIGHT = "in flight"
     WRITTEN_AGAIN = "written again"
     EXPLAINED = "explained"
+
+    KEYS_ALIKE = "keys alike"
+    KEYS_IN_FLIGHT = "keys in flight"
 
     @property
     def column(self) -> str:
@@ -54,7 +59,10 @@ FINDINGS: Final = (
     Kind.OVERDUE,
     Kind.MISMAPPED,
     Kind.TOO_FAR,
+    Kind.ENDS_DIFFERENTLY,
 )
+OF_KEYS: Final = (Kind.KEYS_ALIKE, Kind.KEYS_IN_FLIGHT, Kind.KEYS_NOT_COMPARED)
+"""Kinds that count keys of compacted topics and are no findings."""
 
 
 class Bracket(NamedTuple):

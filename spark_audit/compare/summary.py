@@ -96,6 +96,7 @@ def partition_summary(
         if one.kind is Kind.EXPLAINED:
             reasons[one.reason] += one.records
     untold = [one for one in judged if one.kind is Kind.NOT_COMPARED]
+    of_keys = [one for one in judged if one.kind is Kind.KEYS_NOT_COMPARED]
     waiting = [one for one in judged if one.kind in {Kind.IN_FLIGHT, Kind.OVERDUE}]
     return {
         "topic": bounds.topic,
@@ -122,4 +123,5 @@ def partition_summary(
         "not_compared_source": sum(one.records for one in untold if one.source_offset is not None),
         "not_compared_target": sum(one.records for one in untold if one.source_offset is None),
         "not_compared_reason": untold[0].reason if untold else None,
+        "keys_not_compared_reason": of_keys[0].reason if of_keys else None,
     }

@@ -107,7 +107,8 @@ def why_not_compared(row: Mapping[str, Any]) -> str | None:
     """Return why not all of a partition was compared; None if it was."""
     sides = {side: coverage(row, side)[Share.NOT_COMPARED] for side in SIDES}
     if not any(sides.values()):
-        return None
+        reason = row["keys_not_compared_reason"]
+        return None if reason is None else str(reason)
     if row["not_compared_reason"]:
         return str(row["not_compared_reason"])
     return "not all that the snapshot named was read: " + ", ".join(

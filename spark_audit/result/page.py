@@ -8,7 +8,7 @@ from typing import Any, Final
 from spark_audit.compare.outcomes import Kind
 from spark_audit.result.coverage import SIDES, Share
 from spark_audit.result.picture import partition_picture
-from spark_audit.result.report import record_time
+from spark_audit.result.report import keys_line, record_time
 from spark_audit.result.verdict import Answer, FlowReport, Verdict
 
 MOST_FINDINGS: Final = 1_000
@@ -30,6 +30,7 @@ _NEXT: Final = {
     Kind.TOO_FAR: "mirror offsets export",
     Kind.MISMAPPED: "mirror status",
     Kind.HOLE: "mirror status",
+    Kind.ENDS_DIFFERENTLY: "failover divergence",
 }
 _STYLE: Final = """
 :root { color-scheme: light dark; --page: #f6f7f9; --card: #fff; --text: #1b2330; --soft: #5b6675;
@@ -117,6 +118,8 @@ def _flow(
     yield f'<p class="soft">Snapshot of {_day(flow.taken_ms)}{ended}. The columns add up.</p>'
     yield from _coverage_table(flow)
     yield from _left_out(flow)
+    if (keys := keys_line(flow)) is not None:
+        yield f"<p>{shown(keys.capitalize())}.</p>"
     yield "</section>"
     yield "<section><h2>What differs</h2>"
     yield from _findings(own, docs)
@@ -137,7 +140,8 @@ def _flow(
 
 
 def _worst_first(row: Mapping[str, Any]) -> tuple[bool, str, int]:
-    differs = any(row[kind.column] for kind in Kind if kind is not Kind.EXPLAINED)
+    calm = (Kind.EXPLAINED, Kind.KEYS_ALIKE)
+    differs = any(row[kind.column] for kind in Kind if kind not in calm)
     return not differs, row["topic"], row["partition"]
 
 

@@ -7,7 +7,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from spark_audit.compare.mapped import Standing
-from spark_audit.compare.outcomes import FINDINGS, Kind
+from spark_audit.compare.outcomes import FINDINGS, OF_KEYS, Kind
 from spark_audit.result.coverage import SIDES, Share
 from spark_audit.result.verdict import Answer, Verdict
 
@@ -92,13 +92,21 @@ class VerdictCollector(Collector):
             "Records that differ for a reason that is no finding",
             labels=["flow", "kind"],
         )
+        keys = GaugeMetricFamily(
+            "audit_keys",
+            "Keys of compacted topics by their last values on both sites; those not compared are "
+            "at least so many",
+            labels=["flow", "kind"],
+        )
         for flow in self._verdict.flows:
+            for kind in (*OF_KEYS, Kind.ENDS_DIFFERENTLY):
+                keys.add_metric([flow.flow, kind.value], flow.total(kind.column))
             for side in SIDES:
                 compared.add_metric([flow.flow, side], flow.coverage(side)[Share.COMPARED])
-            for kind in Kind:
+            for kind in (one for one in Kind if one not in OF_KEYS):
                 family = findings if kind in FINDINGS else others
                 family.add_metric([flow.flow, kind.value], flow.total(kind.column))
-        yield from (compared, findings, others)
+        yield from (compared, findings, others, keys)
 
 
 def textfile(verdict: Verdict) -> str:

@@ -37,6 +37,8 @@ def _flow_lines(flow: FlowReport) -> Iterator[str]:
     totals = [f"{flow.total(kind.column):,} {kind.value}" for kind in _SHOWN]
     yield f"  {', '.join(totals)}"
     yield _positions_line(flow)
+    if (keys := keys_line(flow)) is not None:
+        yield f"  {keys}"
     for row in flow.partitions:
         differing = [f"{row[kind.column]:,} {kind.value}" for kind in _SHOWN if row[kind.column]]
         yield (
@@ -79,6 +81,19 @@ def _positions_line(flow: FlowReport) -> str:
     )
 
 
+def keys_line(flow: FlowReport) -> str | None:
+    """Return how keys of compacted topics end; None if none was looked at."""
+    names = ("keys_alike", "ends_differently", "keys_in_flight", "keys_not_compared")
+    alike, different, in_flight, untold = map(flow.total, names)
+    if not alike + different + in_flight + untold:
+        return None
+    rest = f", of {untold:,} or more nothing is known" if untold else ""
+    return (
+        f"last values of keys: {alike:,} alike, {different:,} different, {in_flight:,} with "
+        f"records in flight{rest}"
+    )
+
+
 def _table_line(name: str, offsets: Sequence[int]) -> str:
     source, target = (f"{number:,}" if number else "-" for number in offsets)
     return f"  {name:<42} {source:>15} {target:>15}"
@@ -102,7 +117,8 @@ def finding_line(finding: Mapping[str, Any]) -> str:
     if target is not None:
         parts.append(f"target offset {target}")
     if finding["records"] > 1:
-        parts.append(f"{finding['records']} offsets")
+        what = "keys" if finding["kind"] == Kind.ENDS_DIFFERENTLY.value else "offsets"
+        parts.append(f"{finding['records']} {what}")
     if finding["key"] is not None:
         parts.append(f"key {finding['key']}")
     if finding["timestamp_ms"] is not None:

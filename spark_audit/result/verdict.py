@@ -10,8 +10,9 @@ from runtime.foreign_json import read_json
 from spark_audit.compare.outcomes import FINDINGS, Kind
 from spark_audit.result.coverage import SIDES, Share, total_coverage, why_not_compared
 
-FORMAT_VERSION: Final = 2
-"""The version of verdict.json; it grows when a key changes its meaning."""
+FORMAT_VERSION: Final = 3
+"""The version of verdict.json; it grows when a key changes its meaning, or one is needed that older
+files lack."""
 
 
 class Answer(Enum):

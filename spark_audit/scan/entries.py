@@ -52,6 +52,12 @@ def key_of(tail: bytes) -> tuple[bytes | None, bool]:
     return key, value is None
 
 
+def key_and_value(tail: bytes) -> tuple[bytes | None, bytes | None]:
+    """Return a record's key and value, as far as it has them."""
+    key, value, _ = _fields(tail)
+    return key, value
+
+
 def _fields(tail: bytes) -> tuple[bytes | None, bytes | None, bytes]:
     """Return key, value and what lies behind them; all is value where the bytes are no record."""
     try:

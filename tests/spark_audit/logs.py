@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from offset_translation import OffsetMap
 from spark_audit.compare.judgements import ARROW_JUDGED, failure_of, table_of
+from spark_audit.compare.key_ends import KeyEnds, compare_ends
 from spark_audit.compare.settling import Differences, settle
 from spark_audit.scan.committed import CommittedLog, HoleReason
 from spark_audit.scan.scan import begin, committed
@@ -179,15 +180,15 @@ class MemoryReader:
         self.after_scan(0, tasks)
         return pa.Table.from_batches(batches, schema=ARROW_SCAN)
 
-    def settle(self, differences: Sequence[Differences]) -> pa.Table:
+    def settle(self, questions: Sequence[Differences | KeyEnds]) -> pa.Table:
         """Return the judgements of these partitions."""
         self.before_scan(1, ())
-        batches = [self._settled(one) for one in differences]
+        batches = [self._settled(one) for one in questions]
         return pa.Table.from_batches(batches, schema=ARROW_JUDGED)
 
-    def _settled(self, differences: Differences) -> pa.RecordBatch:
-        place = differences.topic, differences.partition
-        looking = settle(differences)
+    def _settled(self, question: Differences | KeyEnds) -> pa.RecordBatch:
+        place = question.topic, question.partition
+        looking = compare_ends(question) if isinstance(question, KeyEnds) else settle(question)
         try:
             wanted = next(looking)
             while True:

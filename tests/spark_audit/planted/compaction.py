@@ -83,7 +83,7 @@ def a_lost_last_value(pair: Pair) -> set[PlantedFinding]:
     pair.source.skip(2)
     (last,) = pair.source.append("k@2")
     pair.target.skip(1)
-    return {("lost", last, None), ("phantom", None, old)}
+    return {("lost", last, None), ("phantom", None, old), ("ends differently", last, old)}
 
 
 def a_loss_beside_what_a_cleaner_took(pair: Pair) -> set[PlantedFinding]:

@@ -52,6 +52,7 @@ def _row(partition: int, **numbers: Any) -> dict[str, Any]:
         "not_compared_source": 0,
         "not_compared_target": 0,
         "not_compared_reason": None,
+        "keys_not_compared_reason": None,
         **dict.fromkeys(EXPLANATIONS, 0),
         **{name: 0 for name, _, _ in HOLE_COLUMNS},
         **{kind.column: 0 for kind in Kind},
