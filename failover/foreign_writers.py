@@ -45,9 +45,9 @@ async def find_foreign_writers(
     return {
         partition: (
             f"{target.name} {partition}: {reason}, so its end does not tell what of"
-            f" {source.name} is there; compare both sites, then begin it anew with `mirror"
-            f" restart {source.name}-{target.name} {partition.topic} --from-earliest`, which"
-            f" deletes {target.name}'s copy"
+            f" {source.name} is there; `failover divergence` lists what others wrote; set it aside"
+            f" with `mirror restart {source.name}-{target.name} {partition.topic} --quarantine`, or"
+            f" begin anew with --from-earliest, which deletes {target.name}'s copy"
         )
         for partition, reason in sorted(reasons.items())
         if reason is not None

@@ -9,8 +9,7 @@ behind the last one, and what lies between them gets runs in the map, as if both
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, Final
 
@@ -18,13 +17,18 @@ import trio
 
 from failover.facts import Facts, JsonValue
 from failover.map_follower import MapFollower
-from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from offset_translation.tail import Tail, TailGarbled, place_if_expected, sure_place
+from offset_translation.target_scan import (
+    MirroredEnd,
+    TargetScan,
+    is_written_by,
+    offsets_to_try,
+)
 from offset_translation.topic_identity import NO_ID, is_recreated
 from wire.net.operations import read_partition
 from wire.net.side_by_side import ask_each
-from wire.record_batch import BatchHeader, CorruptBatch
+from wire.record_batch import CorruptBatch
 from wire.topic_partition import TopicPartition
 
 AT_ONCE: Final = 64
@@ -35,20 +39,6 @@ ONE_BATCH_BYTES: Final = 1
 """A broker sends one whole batch at the least."""
 LISTED_PARTS: Final = 500
 """So many foreign parts are named in the journal, which has a limit."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MirroredEnd:
-    """Where one partition's mirrored part ends on both sides, and what else its target holds."""
-
-    source_end: int
-    target_end: int
-    runs: tuple[tuple[Place, int], ...] = ()
-    """(place, target offset) of the runs that foreign records begin and the map does not have."""
-    foreign: tuple[tuple[int, int], ...] = ()
-    """Target offsets [start, stop) that no mirror has written, in order."""
-    untold: str = ""
-    """Why the log does not tell its mirrored end, which is taken for all of it then."""
 
 
 async def find_mirrored_ends(
@@ -131,17 +121,14 @@ async def _end_by_batches(
 async def _begin(follower: MapFollower, partition: TopicPartition, start: int) -> tuple[Place, int]:
     """Return a place and its offset before which nobody but the mirror has written.
 
-    What others have written most likely lies near the end. So batches are tried from there, at
-    distances that double, until one of the mirror's lies where the map expects it.
+    Batches are tried near the end first, until one of the mirror's lies where the map expects it.
     """
     end = follower.target_ends[partition]
     place, sure = sure_place(follower.maps[partition], end)
-    distance = 2
-    while end - distance > max(sure, start):
-        expected = await _expected_at(follower, partition, end - distance)
+    for offset in offsets_to_try(max(sure, start), end):
+        expected = await _expected_at(follower, partition, offset)
         if expected is not None and expected[0] >= place:
             return expected
-        distance *= 2
     return place, max(sure, start)
 
 
@@ -155,7 +142,7 @@ async def _expected_at(
     reader = read_partition(follower.target.cluster, *partition, offset, offset + 1)
     reader.fetch_bytes = ONE_BATCH_BYTES
     async for header, _ in reader:
-        if not _is_written_by(follower.producer_id, header):
+        if not is_written_by(follower.producer_id, header):
             return None
         offset_map = follower.maps[partition]
         place = place_if_expected(offset_map, header.base_offset, header.base_sequence)
@@ -163,75 +150,8 @@ async def _expected_at(
     return None
 
 
-def _is_written_by(producer_id: int | None, header: BatchHeader) -> bool:
-    return header.producer_id == producer_id and not header.is_control
-
-
-class TargetScan:
-    """The batches of one target from a sure place on, sorted into the mirror's and others'."""
-
-    def __init__(self, offset_map: OffsetMap, mirror: int | None, mirrors: Set[int]) -> None:
-        """Know the mirror by its producer id, and all mirrors that ever wrote here by theirs."""
-        self.offset_map = offset_map.copy()
-        self.has_seen_mirror = False
-        self._mirror = mirror
-        self._mirrors = mirrors
-        self._foreign: list[tuple[int, int]] = []
-        self._since: list[tuple[int, int]] = []
-        """Parts by others behind the mirror's last batch."""
-
-    def take(self, tail: Tail, header: BatchHeader) -> None:
-        """Take the next batch; raises TailGarbled."""
-        if _is_written_by(self._mirror, header):
-            runs = len(tail.runs)
-            count = header.last_offset_delta + 1
-            tail.take(header.base_offset, header.base_sequence, count)
-            # Without a new run what lies before was foretold: MirrorMaker has written it.
-            self._end_part(is_foreign=len(tail.runs) > runs)
-        elif header.producer_id in self._mirrors and not header.is_control:
-            if self._since and self.has_seen_mirror:
-                raise TailGarbled(
-                    f"the batch at offset {header.base_offset} is an earlier mirror's, and lies"
-                    " behind others'"
-                )
-            shift = tail.reached.target_end - tail.place
-            tail.place = max(tail.place, Place(header.next_offset - shift))
-            self._end_part(is_foreign=False)
-        else:
-            _extend(self._since, header.base_offset, header.next_offset)
-
-    def mirrored_end(self, tail: Tail) -> MirroredEnd:
-        """Return the end behind the mirror's last batch."""
-        known = set(self.offset_map.runs)
-        runs = tuple(run for run in tail.runs if run not in known)
-        for place, target in runs:
-            self.offset_map.begin_run(place, target)
-        self.offset_map.advance(tail.reached.target_end)
-        self.offset_map.reach(tail.place)
-        return MirroredEnd(
-            source_end=self.offset_map.mirrored_source_end or 0,
-            target_end=tail.reached.target_end,
-            runs=runs,
-            foreign=(*self._foreign, *self._since),
-        )
-
-    def _end_part(self, *, is_foreign: bool) -> None:
-        if is_foreign:
-            self._foreign += self._since
-        self._since.clear()
-        self.has_seen_mirror = True
-
-
 def _part(start: int, stop: int) -> tuple[tuple[int, int], ...]:
     return ((start, stop),) if start < stop else ()
-
-
-def _extend(parts: list[tuple[int, int]], start: int, stop: int) -> None:
-    """Add a part, which makes the last one longer where it follows it."""
-    if parts and parts[-1][1] == start:
-        parts[-1] = parts[-1][0], stop
-    else:
-        parts.append((start, stop))
 
 
 # --- the facts of the step, in the journal -------------------------------------------------------

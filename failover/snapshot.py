@@ -15,10 +15,11 @@ from failover.lease import Lease
 from failover.leaving import count_followers, plain_members
 from failover.loss import estimate
 from failover.map_follower import MapFollower
-from failover.mirrored_ends import MirroredEnd, find_mirrored_ends
+from failover.mirrored_ends import find_mirrored_ends
 from failover.other_log import find_other_logs, first_of
 from failover.plan import SitesView, SiteView
 from failover.site import CLIENT_ID, REQUEST_TIMEOUT_MS, Site, brief
+from offset_translation.target_scan import MirroredEnd
 from runtime.clock import now_ms
 from runtime.config import ClusterConfig, Configuration, FlowConfig
 from runtime.known_ends import KnownEnds

@@ -106,12 +106,7 @@ class MapLog:
 
     async def load(self) -> None:
         """Create the topic if need be, read it, and get a producer id to write it with."""
-        await ensure_topic(
-            self._target,
-            self.topic,
-            replication_factor=self._replication_factor,
-            configs=MAP_SETTINGS,
-        )
+        await ensure_map_topic(self._target, self.topic, self._replication_factor)
         await self._set_right()
         await self._begin_registry()
         await self.catch_up()
@@ -322,6 +317,11 @@ class MapLog:
         self.foreign.note(producer_id, record.offset)
         if record.key is not None and self.state.records_of(record.key):
             self._overwritten.add(record.key)
+
+
+async def ensure_map_topic(cluster: Cluster, topic: str, replication_factor: int | None) -> None:
+    """Create a map topic where it is not there yet; raises NetworkFault."""
+    await ensure_topic(cluster, topic, replication_factor=replication_factor, configs=MAP_SETTINGS)
 
 
 def _differing(own: Mapping[str, str]) -> dict[str, str]:

@@ -15,6 +15,7 @@ records of its own, and a piece of the map cannot go back on the source.
 """
 
 from collections.abc import Container, Iterable, Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from mirror.clusters.links import Links
@@ -26,6 +27,7 @@ from mirror.state.partition_state import PartitionState
 from offset_translation.map_records import MirrorProducer
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
+from offset_translation.target_scan import Mixed
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
 from wire.net.errors import RequestRefused
@@ -105,22 +107,28 @@ async def find_rewritten(
     source: Ends,
     target: Ends,
     writers: Writers,
+    mixed: Mapping[TopicPartition, Mixed] = MappingProxyType({}),
 ) -> Mapping[TopicPartition, Stop | RequestRefused]:
     """Return why to stop where the source holds another record; raises NetworkFault.
+
+    Where foreign records lie on the target, `mixed` tells how far it is mirrored.
 
     ``partitions`` are written by mirrors alone. A record that cannot be compared is not wrong: it
     was compacted, or we may not read it. A record that a broker has
     refused for now is to be looked at again before the partition goes on.
     """
-    anchors: dict[TopicPartition, tuple[MirroredPartition, Anchor]] = {}
+    anchors: dict[TopicPartition, tuple[MirroredPartition, OffsetMap, Anchor]] = {}
     for partition in partitions:
         key = partition.topic_partition
         source_ends, target_ends = source[key], target[key]
         if isinstance(source_ends, LogEnds) and isinstance(target_ends, LogEnds):
             partition.offset_map.advance(target_ends.end)
-            anchor = anchor_of(partition.offset_map, source_ends, target_ends)
+            offset_map, scanned = partition.offset_map, mixed.get(key)
+            if scanned is not None:
+                offset_map = scanned.applied_to(offset_map)
+            anchor = anchor_of(offset_map, source_ends, target_ends)
             if anchor is not None:
-                anchors[key] = partition, anchor
+                anchors[key] = partition, offset_map, anchor
 
     async def compare(topic_partition: TopicPartition) -> Stop | None:
         return await _compare(links, *anchors[topic_partition], writers)
@@ -132,25 +140,27 @@ async def find_rewritten(
 
 
 async def _compare(
-    links: Links, partition: MirroredPartition, anchor: Anchor, writers: Writers
+    links: Links,
+    partition: MirroredPartition,
+    offset_map: OffsetMap,
+    anchor: Anchor,
+    writers: Writers,
 ) -> Stop | None:
     """Return what is wrong, None if nothing is or nobody can tell."""
     target, source = (
         TopicPartition(partition.target_topic, partition.index),
         partition.topic_partition,
     )
-    epoch = await _leader_epoch(links.target_admin, target)
-    mirrored = await _held(links.target_data, target, anchor.target_offset, epoch)
+    mirrored = await held_at(links.target_admin, links.target_data, target, anchor.target_offset)
     if mirrored is None:
         return None
     is_ours = mirrored.header.producer_id == writers.producer.producer_id
-    displaced = sequence_fault(partition.offset_map, mirrored.header) if is_ours else None
+    displaced = sequence_fault(offset_map, mirrored.header) if is_ours else None
     if displaced is not None:
         return Stop(state=PartitionState.TARGET_DIVERGED, reason=displaced)
     if is_ours and source in writers.both_ways:
         return None
-    epoch = await _leader_epoch(links.source_admin, source)
-    held = await _held(links.source_data, source, anchor.source_offset, epoch)
+    held = await held_at(links.source_admin, links.source_data, source, anchor.source_offset)
     if held is None or not is_another(mirrored, held):
         return None
     if not is_ours:
@@ -167,6 +177,24 @@ async def _compare(
     )
 
 
+async def held_at(
+    admin: Cluster, data: Cluster, topic_partition: TopicPartition, offset: int
+) -> Held | None:
+    """Return what a log holds there, None if it was compacted, is damaged, or may not be read.
+
+    Raises NetworkFault, of which RequestRefused is one.
+    """
+    return await _held(data, topic_partition, offset, await _leader_epoch(admin, topic_partition))
+
+
+async def first_held(
+    admin: Cluster, data: Cluster, topic_partition: TopicPartition, start: int, end: int
+) -> Held | None:
+    """Return the first record of [start, end) that a log holds; otherwise as `held_at`."""
+    epoch = await _leader_epoch(admin, topic_partition)
+    return await _held(data, topic_partition, start, epoch, end)
+
+
 async def _leader_epoch(cluster: Cluster, topic_partition: TopicPartition) -> int:
     """Return that of the leader that discovery has found; raises NetworkFault.
 
@@ -176,13 +204,18 @@ async def _leader_epoch(cluster: Cluster, topic_partition: TopicPartition) -> in
 
 
 async def _held(
-    cluster: Cluster, topic_partition: TopicPartition, offset: int, epoch: int
+    cluster: Cluster,
+    topic_partition: TopicPartition,
+    offset: int,
+    epoch: int,
+    end: int | None = None,
 ) -> Held | None:
     """Return what lies there, None if it was compacted, is damaged, or may not be read.
 
-    Raises NetworkFault, of which RequestRefused is one.
+    With an `end`, the first record before it is returned that is left. Raises NetworkFault, of
+    which RequestRefused is one.
     """
-    reader = read_partition(cluster, *topic_partition, offset, offset + 1)
+    reader = read_partition(cluster, *topic_partition, offset, end or offset + 1)
     reader.leader_epoch = epoch
     reader.fetch_bytes = ONE_BATCH_BYTES
     try:
@@ -190,9 +223,11 @@ async def _held(
             if not crc_is_valid(batch):
                 return None
             if header.is_control:
+                if end is not None:
+                    continue
                 return Held(header, None)
             for record in iterate_records(batch):
-                if record.offset == offset:
+                if record.offset == offset or (end is not None and record.offset > offset):
                     return Held(header, record)
     except CorruptBatch:
         return None

@@ -17,6 +17,7 @@ from mirror.clusters.links import Links
 from mirror.clusters.log_ends import Ends, LogEnds, read_ends, read_quiet_target_ends
 from mirror.map.map_log import RECORDS_A_WRITE, MapLog, MapRecord
 from mirror.map.reached import place_records
+from mirror.start.foreign_records import Found, Looked, find_foreign_records
 from mirror.start.last_record_check import Writers, find_rewritten
 from mirror.start.quarantine import Quarantine
 from mirror.start.start_position import (
@@ -28,7 +29,7 @@ from mirror.start.start_position import (
     unless_untold,
 )
 from mirror.start.start_records import ALONG, map_records_of, needless_of
-from mirror.start.target_tail import Tails, find_foreign_writers, read_tails
+from mirror.start.target_tail import read_tails
 from mirror.state.batches import Cursor
 from mirror.state.flow_partitions import FlowPartitions
 from mirror.state.interruptions import Interruptions
@@ -48,6 +49,7 @@ from offset_translation.map_records import (
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from offset_translation.tail import Tail, TailGarbled
+from offset_translation.target_scan import Mixed
 from offset_translation.topic_identity import is_recreated
 from runtime import map_writers
 from runtime.clock import now_ms
@@ -88,8 +90,8 @@ class LogReadings(NamedTuple):
 
     source: Ends
     target: Ends
-    tails: Tails
-    """The tails of targets that others write to as well."""
+    tails: Mapping[TopicPartition, Tail | Mixed | TailGarbled | RequestRefused]
+    """The ends of targets that others write to as well, or have written to."""
     rewritten: Mapping[TopicPartition, Stop | RequestRefused]
     """Where one site's log is not what was mirrored from it or to it, or would not be read."""
 
@@ -180,16 +182,19 @@ class Positioning:
                 for tried in tries
                 if tried.is_current and self._is_odd(tried.partition, source, target)
             ]
-            tails |= await find_foreign_writers(self._links.target_data, odd, target, self._map_log)
             doubtful = [
                 tried.partition
                 for tried in tries
                 if tried.is_current and self._is_doubtful(tried.partition, target)
             ]
+            foreign = await self._find_foreign(odd, doubtful, source, target)
             producer = self._map_log.producer
             writers = Writers(producer, self._parts.reverse.arrived.maps)
-            rewritten = await find_rewritten(self._links, doubtful, source, target, writers)
-            readings = LogReadings(source=source, target=target, tails=tails, rewritten=rewritten)
+            mixed = {key: one for key, one in foreign.items() if isinstance(one, Mixed)}
+            rewritten = await find_rewritten(self._links, doubtful, source, target, writers, mixed)
+            readings = LogReadings(
+                source=source, target=target, tails={**tails, **foreign}, rewritten=rewritten
+            )
             decided: list[tuple[_Tried, Start | Stop]] = []
             for first in range(0, len(tries), TOGETHER):
                 decided += await self._begin(tries[first : first + TOGETHER], readings)
@@ -215,6 +220,26 @@ class Positioning:
         except NetworkFault as fault:
             if tried.is_current:
                 self._postpone(tried.partition, fault)
+
+    async def _find_foreign(
+        self,
+        odd: Sequence[MirroredPartition],
+        doubtful: Sequence[MirroredPartition],
+        source: Ends,
+        target: Ends,
+    ) -> Found:
+        """Return where others have written to targets that are ours alone; raises NetworkFault."""
+        is_odd = {partition.topic_partition for partition in odd}
+        looked = {
+            partition.topic_partition: Looked(
+                partition=partition,
+                is_odd=partition.topic_partition in is_odd,
+                was_returned=self._parts.reverse.has_map_of(partition.topic_partition),
+            )
+            for partition in (*odd, *doubtful)
+        }
+        state = self._map_log.state
+        return await find_foreign_records(self._links, looked.values(), source, target, state)
 
     async def _sort_out(self, tries: Sequence[_Tried], fault: Exception) -> None:
         """Stop a partition that cannot be positioned; of several each is tried alone."""
@@ -428,17 +453,23 @@ class Positioning:
             if rewritten is not None:
                 yield tried, rewritten
                 continue
+            scanned = tail if isinstance(tail, Mixed) else None
+            offset_map = partition.offset_map
             seen = Situation(
-                offset_map=partition.offset_map,
+                offset_map=offset_map if scanned is None else scanned.applied_to(offset_map),
                 source=source_ends,
                 target=target_ends,
                 arrived=self._arrived(key, source_ends),
                 reads_holes_again=self._reads_holes_again(partition, readings),
                 is_shared=self._parts.config.current.is_active_active,
                 tail=None if tail is None else tail.reached,
+                runs=() if scanned is None else scanned.runs,
+                foreign=() if scanned is None else scanned.foreign,
+                was_returned=self._parts.reverse.has_map_of(key),
+                is_renamed=partition.target_topic != partition.topic,
             )
             decision = decide_start(*key, seen)
-            if tail is not None:
+            if isinstance(tail, Tail):
                 decision = unless_untold(decision, tail.untold, source_ends)
             yield tried, self._by_policy(partition, decision)
 
@@ -464,8 +495,8 @@ class Positioning:
         ends, tail = readings.target[key], readings.tails.get(key)
         if isinstance(ends, LogEnds):
             partition.offset_map.advance(ends.end)
-        if isinstance(tail, Tail):
-            partition.offset_map.reach(tail.place)
+        if isinstance(tail, Tail | Mixed):
+            partition.offset_map.reach(tail.reached.place)
         partition.skips.lose(stop.lost_records)
         partition.skips.allow_once(None)  # what was ordered has been tried
         self._interruptions.stop(partition, stop.state, stop.reason, now)

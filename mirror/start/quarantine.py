@@ -25,7 +25,8 @@ from uuid import UUID
 import trio
 
 from mirror.clusters.links import Links
-from mirror.map.map_log import MapLog, MapRecord
+from mirror.clusters.tail_reader import topic_exists
+from mirror.map.map_log import MapLog, MapRecord, ensure_map_topic
 from mirror.start.aside_log import NOBODY, AsideLog, Kept
 from mirror.start.last_values import (
     TooManyKeys,
@@ -164,7 +165,7 @@ class Quarantine:
         Raises NetworkFault, CorruptBatch, OSError and CannotSetAside.
         """
         attempt = partition.attempt
-        sealed_at = self._sealed_at(partition)
+        sealed_at = await self._sealed_at(partition)
         logs = await self._open_logs(partition)
         file = self._file(partition, own)
         count = 0
@@ -224,15 +225,29 @@ class Quarantine:
                 break
         return keys
 
-    def _sealed_at(self, partition: MirroredPartition) -> int:
+    async def _sealed_at(self, partition: MirroredPartition) -> int:
+        """Return where on the source what came from the target ends: 0 where nothing ever came.
+
+        Without such a map its topic is made, as a flow back that begins later has to read in it
+        what it leaves out. Raises CannotSetAside and NetworkFault.
+        """
         arrived = self.reverse.arrived.maps.get(partition.topic_partition)
-        if arrived is None or arrived.sealed_at is None:
-            config = self.config.current
+        config = self.config.current
+        topic = map_topic_name(config.target)
+        if arrived is not None and arrived.sealed_at is not None:
+            return arrived.sealed_at
+        if arrived:
             raise CannotSetAside(
-                f"{map_topic_name(config.target)} on {config.source} has no seal of it, so nobody"
-                " can say there what is left out"
+                f"{topic} on {config.source} has no seal of it, so nobody can say there what is"
+                " left out"
             )
-        return arrived.sealed_at
+        if not config.has_way_back and await topic_exists(self.links.source_admin, topic):
+            raise CannotSetAside(
+                f"{topic} is on {config.source}, but no flow {config.target}->{config.source} is"
+                " configured here: add it to the file, so that the map can be read"
+            )
+        await ensure_map_topic(self.links.source_admin, topic, config.replication_factor)
+        return 0
 
     async def _open_logs(self, partition: MirroredPartition) -> list[AsideLog]:
         topic, index = partition.topic_partition

@@ -6,7 +6,7 @@ lost with the target when it failed, and only a person may decide about them.
 """
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from mirror.clusters.log_ends import LogEnds
 from mirror.state.partition_state import PartitionState
@@ -14,9 +14,13 @@ from offset_translation.both_ways import first_own_record
 from offset_translation.map_records import PieceStartKey, Reached, RunStartKey, SealKey
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
+from offset_translation.target_scan import Part
 from wire.topic_partition import TopicPartition
 
 Withdrawn: TypeAlias = PieceStartKey | RunStartKey | SealKey
+
+NAMED_PARTS: Final = 3
+"""So many foreign parts are named in a reason; `failover divergence` lists every record."""
 
 
 class OwnPart(NamedTuple):
@@ -44,6 +48,8 @@ class Start:
     run: int | None = None
     merged: OwnPart | None = None
     """A part of the target that stays as it is, by decision: the flow back appends it late."""
+    runs: tuple[tuple[Place, int], ...] = ()
+    """(place, target offset) of runs of mirrored records that the map does not have yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +80,16 @@ class Situation:
     is_shared: bool = False
     """Both directions run at once: that others write to the target is as it should be."""
     tail: Reached | None = None
-    """The mirrored end of a target that is or was shared; None where the log's end tells."""
+    """The mirrored end of a target that others have written to; None where the log's end tells."""
+    runs: tuple[tuple[Place, int], ...] = ()
+    """(place, target offset) of runs before that end that only `offset_map` has, not the map topic.
+    """
+    foreign: tuple[Part, ...] = ()
+    """What others have written to a target that is not shared, behind the last sure place."""
+    was_returned: bool = False
+    """Whether the other direction has a map of the partition, sure or not."""
+    is_renamed: bool = False
+    """The target's topic has another name: nothing of it ever comes back."""
 
     @property
     def taken_until(self) -> int | None:
@@ -92,6 +107,12 @@ class Situation:
             return None
         last = self.arrived.source_of_place(Place(self.arrived.place_end - 1))
         return self.taken_until if last is None else last + 1
+
+    @property
+    def undecided(self) -> tuple[Part, ...]:
+        """What others have written, and the source has neither got nor left out by decision."""
+        taken = self.taken_until or 0
+        return tuple(part for part in self.foreign if part.stop > taken)
 
     @property
     def explained_until(self) -> int:
@@ -146,11 +167,14 @@ def _go_on(
         announce=sealed_at is not None or begin != position,
         withdraw=keys,
         run=target.end if own else None,
+        runs=seen.runs,
     )
     if not own and begin == position and seen.reads_holes_again:
         start = _into_the_hole(where, seen, start)
         begin = start.source
-    if own and seen.explained_until < target.end:
+    if seen.undecided:
+        return _foreign(seen, start)
+    if own and not seen.foreign and seen.explained_until < target.end:
         return _diverged(seen, start)
     if begin < source.start:
         return Stop(
@@ -218,6 +242,28 @@ def _first_start(seen: Situation, withdraw: tuple[Withdrawn, ...]) -> Start | St
         return start if is_taken or seen.is_shared else _diverged(seen, start)
     is_known = not withdraw and seen.offset_map.mirrored_source_end == begin
     return Start(source=begin, place=Place(target.end), announce=not is_known, withdraw=withdraw)
+
+
+def _foreign(seen: Situation, start: Start) -> Stop:
+    """Name the records that others have written beside the mirror, and no decision has passed.
+
+    What is merged waits for the flow back. So whoever sets records aside behind it, and has the
+    flow back pass over them, sets it aside as well.
+    """
+    parts = seen.undecided
+    named = ", ".join(f"{part.start} to {part.stop - 1}" for part in parts[:NAMED_PARTS])
+    more = f" and {len(parts) - NAMED_PARTS} parts more" if len(parts) > NAMED_PARTS else ""
+    reason = f"the target holds offsets {named}{more} that no mirror has written"
+    if seen.was_returned and seen.arrived is None:
+        return Stop(state=PartitionState.TARGET_DIVERGED, reason=reason)
+    has_merged = seen.arrived is not None or len(seen.offset_map.runs) > len(seen.runs)
+    first = min(parts[0].start, seen.explained_until) if has_merged else parts[0].start
+    return Stop(
+        state=PartitionState.TARGET_DIVERGED,
+        reason=reason,
+        skip_to=start,
+        own=None if seen.is_renamed else OwnPart(first, parts[-1].stop),
+    )
 
 
 def _diverged(seen: Situation, start: Start) -> Stop:

@@ -16,6 +16,8 @@ ALONG: Final = 1_000
 def map_records_of(partition: MirroredPartition, start: Start) -> list[MapRecord]:
     """Return the records that go with the beginning, in one write."""
     records: list[MapRecord] = [withdrawal(key) for key in start.withdraw]
+    name = (partition.topic, partition.index)
+    records += [run_start(*name, place=place, target_start=target) for place, target in start.runs]
     if start.announce:
         records.append(
             piece_start(

@@ -1,8 +1,4 @@
-"""Reads the last batches of targets.
-
-They tell where a partition goes on that others write to as well, and whether others have written to
-one that is the mirror's alone.
-"""
+"""Reads the last batches of targets that others write to as well: where a partition goes on."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
@@ -10,7 +6,7 @@ from typing import Final, TypeAlias
 from mirror.clusters.log_ends import LogEnds
 from mirror.map.map_log import MapLog
 from mirror.state.partition import MirroredPartition
-from offset_translation.map_records import MapState, Reached
+from offset_translation.map_records import Reached
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from offset_translation.tail import Tail, TailGarbled, place_if_expected, sure_place
@@ -23,9 +19,6 @@ from wire.record_batch import BatchHeader, CorruptBatch
 from wire.topic_partition import TopicPartition
 
 AT_ONCE: Final = 8
-BATCHES_AT_ONCE: Final = 64
-"""A single one each, of thousands of partitions when a broker has gone."""
-
 Tails: TypeAlias = dict[TopicPartition, Tail | TailGarbled | RequestRefused]
 """The tails that were read; a broker's refusal concerns its partition alone."""
 
@@ -53,59 +46,6 @@ async def read_tails(
         return await _read(cluster, *asked[topic_partition], known, map_log.producer.producer_id)
 
     return await ask_each(asked, or_refusal(read), at_once=AT_ONCE)
-
-
-async def find_foreign_writers(
-    cluster: Cluster,
-    partitions: Iterable[MirroredPartition],
-    target: Mapping[TopicPartition, LogEnds | ErrorCode],
-    map_log: MapLog,
-) -> Tails:
-    """Return the targets whose last batch shows that others write there; raises NetworkFault.
-
-    These targets are the mirror's alone, so that their ends are taken for mirrored ends.
-    """
-    asked = {
-        partition.topic_partition: (partition, ends.end)
-        for partition in partitions
-        if isinstance(ends := target[partition.topic_partition], LogEnds)
-        and len(partition.offset_map)
-        and ends.start < ends.end
-    }
-
-    async def read_last(topic_partition: TopicPartition) -> TailGarbled | None:
-        partition, end = asked[topic_partition]
-        reason = await _foreign_writer(cluster, partition, end, map_log.state)
-        return None if reason is None else TailGarbled(reason)
-
-    answers = await ask_each(asked, or_refusal(read_last), at_once=BATCHES_AT_ONCE)
-    return {
-        topic_partition: answer for topic_partition, answer in answers.items() if answer is not None
-    }
-
-
-async def _foreign_writer(
-    cluster: Cluster, partition: MirroredPartition, end: int, state: MapState
-) -> str | None:
-    """Return what the last batch tells of others, None if nothing."""
-    offset_map = partition.offset_map
-    offset_map.advance(end)
-    where = (partition.target_topic, partition.index)
-    _, begin = _first(offset_map)
-    try:
-        headers = [header async for header, _ in read_partition(cluster, *where, end - 1, end)]
-    except CorruptBatch as fault:
-        return f"the last batch on the target is damaged: {fault}"
-    for header in headers:
-        at = header.base_offset
-        if header.is_control or at < begin:
-            continue
-        if header.producer_id not in state.producer_ids:
-            return f"the batch at target offset {at} is no mirror's: somebody else writes there"
-        is_ours = state.producer is not None and header.producer_id == state.producer.producer_id
-        if is_ours and (displaced := sequence_fault(offset_map, header)):
-            return displaced
-    return None
 
 
 def sequence_fault(offset_map: OffsetMap, header: BatchHeader) -> str | None:

@@ -194,6 +194,7 @@ class MirroredPartition:
         assert self.state in STOPPED or self.state is PartitionState.PAUSED, f"{self.state} goes on"
         if self.state in ANOTHER_LOG:
             self.target.doubt_position()  # what the logs are now, positioning finds out
+            self.target.lose_anchor()
         self.skips.forget_stop()
         self.retries.begin_anew(now_ms)
         self.move(PartitionState.WAITING, now_ms, reason)

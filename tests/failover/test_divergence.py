@@ -45,11 +45,11 @@ def mirrored_until_dc1_is_lost(
     sites.dc1.kill()
 
 
-def set_aside(cluster: RunningCluster, topic: str) -> list[tuple[int, int]]:
-    """Return (value, offset at dc1) of what lies in a topic's `.diverged` topic."""
+def set_aside(cluster: RunningCluster, topic: str, site: str = "dc1") -> list[tuple[int, int]]:
+    """Return (value, offset at its site) of what lies in a topic's `.diverged` topic."""
     found = read_all(cluster, f"{topic}.diverged")
     headers = [dict(one.headers() or ()) for one in found]
-    assert all(one[SITE] == b"dc1" for one in headers)
+    assert all(one[SITE] == site.encode() for one in headers)
     return [
         (int(one.value() or b""), int(h[OFFSET])) for one, h in zip(found, headers, strict=True)
     ]

@@ -9,13 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from failover.map_follower import MapFollower
-from failover.mirrored_ends import (
-    MirroredEnd,
-    TargetScan,
-    find_mirrored_ends,
-    foreign_stops,
-    seal_facts,
-)
+from failover.mirrored_ends import find_mirrored_ends, foreign_stops, seal_facts
 from failover.report import has_slipped, summary
 from failover.site import Site
 from failover.snapshot import read_mirrored_of_lost
@@ -24,6 +18,7 @@ from offset_translation.map_records import piece_start, reached, run_start, targ
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from offset_translation.tail import Tail
+from offset_translation.target_scan import MirroredEnd, TargetScan
 from tests.doubles.fake_cluster import FakePartition, run_fake_cluster
 from tests.doubles.map_writers import MemoryWriters
 from tests.failover.journals import ended_promotion

@@ -10,8 +10,9 @@ from mirror.clusters.links import Links
 from mirror.clusters.log_ends import LogEnds
 from mirror.flow.flow_state import FlowState
 from mirror.map.map_log import MapLog
+from mirror.start.foreign_records import Found, Looked, find_foreign_records
 from mirror.start.positioning import LogReadings, Positioning, _Tried
-from mirror.start.target_tail import Tails, find_foreign_writers, read_tails
+from mirror.start.target_tail import Tails, read_tails
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
@@ -56,14 +57,23 @@ def fill(fake: FakeCluster, *leaders: int) -> list[MirroredPartition]:
 
 async def read(
     cluster: Cluster, partitions: list[MirroredPartition], *, shared: bool, end: int = 2
-) -> Tails:
+) -> Tails | Found:
     map_log = MapLog(cluster, "dc1", 1, MemoryWriters())
     map_log.state.replay(*mirror_producer(MIRROR))
     target: dict[TopicPartition, LogEnds | ErrorCode] = {
         TopicPartition(one.topic, one.index): LogEnds(start=0, end=end) for one in partitions
     }
-    reads = read_tails if shared else find_foreign_writers
-    return await reads(cluster, partitions, target, map_log)
+    if shared:
+        return await read_tails(cluster, partitions, target, map_log)
+    links = Links(
+        source_data=cluster,
+        source_groups=cluster,
+        source_admin=cluster,
+        target_data=cluster,
+        target_admin=cluster,
+    )
+    looked = [Looked(partition=one, is_odd=True, was_returned=False) for one in partitions]
+    return await find_foreign_records(links, looked, target, target, map_log.state)
 
 
 async def test_the_tail_of_a_shared_target_says_how_far_it_is_mirrored() -> None:
