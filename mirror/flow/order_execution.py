@@ -215,7 +215,7 @@ def _look_again(
         else:
             partition.retry(reason, now)
         return
-    # What others have written to a target may not have been met yet: the look that follows meets it.
+    # What others have written may not have been met yet: the look that follows meets it.
     meets = not partition.target.is_positioned or ordered in {Policy.QUARANTINE, Policy.MERGE}
     partition.skips.allow_once(ordered if meets else None)
     if partition.state is not PartitionState.PAUSED:  # else when it is resumed
