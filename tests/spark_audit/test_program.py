@@ -43,6 +43,7 @@ SEARCH_PATH = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHO
 """This checkout first: a borrowed environment has another one installed."""
 BULK = 3_000
 PARTITIONS = 2
+KEYS = 97
 PATIENT = {"in_flight_limit_ms": 10 * 365 * 24 * 3_600_000}
 """The records' times are fixed, and long past."""
 
@@ -117,14 +118,15 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     source, target = cluster_in(folder, 1, "dc1"), cluster_in(folder, 1, "dc2")
     with run_together(source, target):
         for cluster in (source, target):
-            _create_topics(cluster, "equal", "planted", "moved", "turns", "turned")
+            _create_topics(cluster, "equal", "planted", "moved", "turns")
+            _create_topics(cluster, "turned", policy="compact")
         yield Stage(source=source, target=target, folder=folder)
 
 
-def _create_topics(cluster: RunningCluster, *names: str) -> None:
+def _create_topics(cluster: RunningCluster, *names: str, policy: str = "delete") -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     # The records' times are fixed, and would be too old for the default retention one day.
-    settings = {"retention.ms": "-1"}
+    settings = {"retention.ms": "-1", "cleanup.policy": policy}
     created = admin.create_topics(
         [NewTopic(name, PARTITIONS, 1, config=settings) for name in names]
     )
@@ -146,7 +148,7 @@ def _produce(cluster: RunningCluster, topic: str, numbers: Sequence[int]) -> Non
     for number in numbers:
         producer.produce(
             topic,
-            key=f"key {number % 97}",
+            key=f"key {number % KEYS}",
             value=f"value {number}",
             partition=number % PARTITIONS,
             timestamp=started_ms + number,
@@ -287,7 +289,9 @@ def test_with_a_way_back_both_directions_are_audited_once_a_promotion_has_let_th
     assert (done.returncode, done.stderr) == (1, "")
     verdict = _verdict(tmp_path)
     assert [flow["flow"] for flow in verdict["flows"]] == ["dc1->dc2", "dc2->dc1"]
-    assert _found(verdict) == {"overdue": 2 * BULK}
+    assert _found(verdict) == {"overdue": 2 * BULK, "keys_alike": PARTITIONS * KEYS}
+    keys = [sum(row["keys_alike"] for row in flow["partitions"]) for flow in verdict["flows"]]
+    assert keys == [0, PARTITIONS * KEYS], "the direction compares them that is audited last"
     _produce(sites.target, map_topic_name("dc1"), [0])
     _damage_last_batch(sites.target, map_topic_name("dc1"), 0)
     done = sites.audit("run", file, *_only("turned", tmp_path))

@@ -136,6 +136,21 @@ def test_metrics_tell_the_verdict_and_the_counts() -> None:
     assert "audit_duration_seconds 2.5" in text
 
 
+def test_how_keys_end_is_told_and_keys_that_were_not_compared_are_never_clean() -> None:
+    numbers = {"keys_alike": 7, "ends_differently": 2, "keys_in_flight": 1}
+    verdict = _verdict(_flow(_row(0, **numbers)))
+    told = "last values of keys: 7 alike, 2 different, 1 with records in flight"
+    assert f"  {told}" in short_report(verdict)
+    text = textfile(verdict)
+    assert 'audit_keys{flow="dc1->dc2",kind="keys alike"} 7.0' in text
+    assert 'audit_keys{flow="dc1->dc2",kind="ends differently"} 2.0' in text
+    assert 'audit_records_explained{flow="dc1->dc2",kind="keys alike"}' not in text
+    untold = _row(1, keys_not_compared=5, keys_not_compared_reason="too many")
+    verdict = _verdict(_flow(_row(0), untold))
+    assert (verdict.answer, verdict.problem) == (Answer.UNKNOWN, "too many")
+    assert any(line.endswith(", of 5 or more nothing is known") for line in short_report(verdict))
+
+
 def test_an_audit_that_could_not_tell_has_no_counts() -> None:
     text = textfile(UNKNOWN)
     assert 'audit_verdict{verdict="unknown"} 1.0' in text
