@@ -6,7 +6,7 @@ that later steps rely on are typed (`failover.facts`).
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
@@ -35,10 +35,16 @@ from failover.fence import (
 from failover.flow import FlowControl
 from failover.groups import GROUPS_BYTES, BothMaps, fitting, move_groups
 from failover.journal import Journal, PartitionEnds
+from failover.journals import mirrored_away
 from failover.lease import Lease
 from failover.leaving import CountFollowers, wait_left, wait_plain_left
 from failover.map_follower import MapFollower
-from failover.mirrored_ends import find_mirrored_ends, foreign_stops, seal_facts
+from failover.mirrored_ends import (
+    find_mirrored_ends,
+    foreign_stops,
+    seal_facts,
+    without_mirrored_away,
+)
 from failover.other_log import find_shorter_logs, require_none
 from failover.pair_evidence import PairEvidence
 from failover.site import Site, brief, client_let_through
@@ -76,6 +82,8 @@ class PromotionEffects:
     """The map of records that the other direction has brought into the source."""
     evidence: PairEvidence
     count_followers: CountFollowers
+    journals: Callable[[], Awaitable[Sequence[Journal]]]
+    """Reads all promotions' journals, oldest first; raises JournalUnreadable."""
     is_insisted: bool = False
     """Whether the operator goes on although plain consumers stay."""
 
@@ -429,7 +437,8 @@ class PromotionEffects:
 
     async def _seal_without_source(self, partitions: Collection[TopicPartition]) -> StepOutcome:
         """Seal behind the last batch of the mirror, whatever others have written to the target."""
-        found = await find_mirrored_ends(self.follower, partitions)
+        away = mirrored_away(await self.journals(), self.target.name, self.source.name)
+        found = without_mirrored_away(await find_mirrored_ends(self.follower, partitions), away)
         await self.follower.seal(
             {partition: (end.source_end, end.target_end) for partition, end in found.items()},
             [(partition, *run) for partition, end in sorted(found.items()) for run in end.runs],

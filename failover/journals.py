@@ -18,6 +18,7 @@ from failover.steps import PromotionState
 from runtime.long_nodes import read_document
 from runtime.witness import WitnessPaths
 from runtime.zookeeper import NoNode, ZooKeeper, ZooKeeperFault
+from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
 
@@ -97,6 +98,19 @@ def superfluous(journals: Sequence[Journal]) -> list[Journal]:
             last[journal.source, journal.site] = journal.epoch
     kept |= {*first.values(), *last.values()}
     return [journal for journal in journals if journal.epoch not in kept]
+
+
+def mirrored_away(journals: Sequence[Journal], source: str, site: str) -> dict[TopicPartition, int]:
+    """Return the ends on `source` of what `site` had of it when it last took over; oldest first."""
+    done = [
+        one
+        for one in journals
+        if (one.source, one.site, one.state) == (source, site, PromotionState.DONE)
+    ]
+    return {
+        TopicPartition(one.topic, one.partition): one.mirrored_source_end
+        for one in (done[-1].partitions if done else ())
+    }
 
 
 async def _delete_ownerless_parts(zookeeper: ZooKeeper, paths: WitnessPaths) -> None:

@@ -10,6 +10,7 @@ behind the last one, and what lies between them gets runs in the map, as if both
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
@@ -93,9 +94,11 @@ async def _end_by_batches(
     """Return the mirrored end that a log's batches tell, of a log whose end should tell it.
 
     Where its last batch is the mirror's and lies where the map expects it, nobody else has written.
+    Nobody has either where a run begins at the log's end: what lies before it was accounted for
+    when the mirror announced it, and the partition has been quiet since.
     """
     end = follower.target_ends.get(partition, 0)
-    if start >= end:
+    if start >= end or any(target == end for _, target in follower.maps[partition].runs):
         return _as_the_map_says(follower, partition)
     scan = TargetScan(follower.maps[partition], follower.producer_id, follower.producer_ids)
     try:
@@ -185,3 +188,23 @@ def foreign_stops(facts: Facts) -> dict[TopicPartition, set[int]]:
     for part in parts:
         stops[TopicPartition(part["topic"], part["partition"])].add(part["stop"])
     return stops
+
+
+def without_mirrored_away(
+    found: Mapping[TopicPartition, MirroredEnd], away: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, MirroredEnd]:
+    """Return the ends without what the target wrote while it was active, and the lost site has.
+
+    `away` are the ends on the target of what was mirrored from there. Of a log to which a mirror
+    has written since, the map tells.
+    """
+    return {
+        partition: end
+        if end.target_end
+        else replace(end, foreign=_behind(end.foreign, away.get(partition, 0)))
+        for partition, end in found.items()
+    }
+
+
+def _behind(parts: Iterable[tuple[int, int]], offset: int) -> tuple[tuple[int, int], ...]:
+    return tuple((max(start, offset), stop) for start, stop in parts if stop > offset)

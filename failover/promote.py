@@ -163,6 +163,7 @@ class Controller:
                     {flow.source: ends.source, flow.target: ends.target},
                 ),
                 count_followers=partial(count_followers, self.zookeeper, self.paths),
+                journals=partial(read_journals, self.zookeeper, self.paths),
                 is_insisted=is_insisted,
             )
 

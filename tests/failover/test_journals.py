@@ -16,6 +16,7 @@ from failover.journals import (
     JournalReader,
     find_unfinished,
     forget_superfluous,
+    mirrored_away,
     read_journals,
     superfluous,
 )
@@ -24,6 +25,7 @@ from failover.steps import PromotionKind, PromotionState
 from runtime.witness import WitnessPaths
 from runtime.zookeeper import Node, ZooKeeper
 from spark_audit.snapshot.seals import CannotTell, promotion_of
+from wire.topic_partition import TopicPartition
 
 T = TypeVar("T")
 PATHS = WitnessPaths(root="/r")
@@ -174,3 +176,16 @@ def audited(journals: list[Journal], source: str, target: str) -> object:
 def test_an_unfinished_promotion_of_long_ago_is_found() -> None:
     begun = replace(journal(1), state=PromotionState.RUNNING)
     assert superfluous([begun, *(journal(n, "dc2", "dc1") for n in range(2, 90))])[0].epoch == 3
+
+
+def test_what_was_mirrored_away_is_told_by_the_last_promotion_that_is_done() -> None:
+    journals = [
+        journal(1),
+        journal(2, "dc2", "dc1"),
+        journal(3),
+        journal(4, "dc1", "dc3"),
+        journal(5, state=PromotionState.ROLLED_BACK),
+        journal(6, state=PromotionState.RUNNING),
+    ]
+    assert mirrored_away(journals, "dc1", "dc2") == {TopicPartition("t", 0): 3}
+    assert mirrored_away(journals, "dc3", "dc2") == {}

@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from failover.map_follower import MapFollower
-from failover.mirrored_ends import find_mirrored_ends, foreign_stops, seal_facts
+from failover.mirrored_ends import (
+    find_mirrored_ends,
+    foreign_stops,
+    seal_facts,
+    without_mirrored_away,
+)
 from failover.report import has_slipped, summary
 from failover.site import Site
 from failover.snapshot import read_mirrored_of_lost
@@ -195,3 +200,30 @@ def test_many_foreign_parts_are_counted_beyond_those_that_are_named(count: int) 
     listed = facts["foreign"]
     assert isinstance(listed, list)
     assert len(listed) + int(str(facts["more_foreign"])) == count
+
+
+def test_what_a_site_wrote_while_it_was_active_is_no_foreign_part_of_it() -> None:
+    """Nothing has come back to a quiet partition since, and the lost site has its records."""
+    quiet = MirroredEnd(source_end=0, target_end=0, foreign=((0, 32),))
+    mixed = MirroredEnd(source_end=20, target_end=20, foreign=((5, 8), (20, 23)))
+    away = {ORDERS: 32}
+    assert without_mirrored_away({ORDERS: quiet}, away)[ORDERS].foreign == ()
+    assert without_mirrored_away({ORDERS: quiet}, {ORDERS: 20})[ORDERS].foreign == ((20, 32),)
+    assert without_mirrored_away({ORDERS: quiet}, {})[ORDERS] == quiet
+    assert without_mirrored_away({ORDERS: mixed}, away)[ORDERS] == mixed
+
+
+@pytest.mark.parametrize("copies", [0, 5])
+async def test_a_partition_that_is_quiet_since_its_last_run_was_announced_is_told(
+    copies: int,
+) -> None:
+    """The site was active and wrote; since then the mirror has found nothing to bring there."""
+    run = run_start(*ORDERS, place=Place(copies), target_start=20)
+    async with lost_source(PIECE, run) as (log, look):
+        if copies:
+            write(log, "a" * copies, MIRROR)
+        write(log, "x" * (20 - copies))
+        assert await look() == MirroredEnd(source_end=copies, target_end=20)
+        write(log, "y")
+        behind = await look()
+        assert behind.untold or behind.foreign[-1] == (20, 21)
