@@ -126,6 +126,12 @@ CASES: Final[tuple[Case, ...]] = (
         "6m",
         {"MirrorPartFails"},
     ),
+    (
+        "others write to a map",
+        {'mirror_foreign_records{flow="dc1->dc2",topic="m",instance="m"}': "1"},
+        "1m",
+        {"MirrorForeignRecords"},
+    ),
     ("a partition stopped", in_state("source went back"), "1m", {"MirrorPartitionStopped"}),
     ("a partition is paused", in_state("paused"), "30m", set()),
     ("a partition waits shortly", in_state("waiting"), "1m", set()),

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from runtime.diverged import OFFSET, SITE
 from tests.auditing import audited
 from tests.clusters import RunningCluster
 from tests.failover.both_ways import configure_both_ways, promote, wait_logged, wait_same_logs
 from tests.failover.promoting import run_mirror, tell, wait_mirroring
+from tests.failover.set_aside import divergence, restart, set_aside
 from tests.failover.sites import (
     QUIET,
     READ_TIMEOUT_S,
@@ -25,7 +25,6 @@ from tests.failover.sites import (
     values_of,
     wait_length,
 )
-from tests.failover.test_failback import restart
 
 pytestmark = pytest.mark.integration
 
@@ -45,28 +44,10 @@ def mirrored_until_dc1_is_lost(
     sites.dc1.kill()
 
 
-def set_aside(cluster: RunningCluster, topic: str, site: str = "dc1") -> list[tuple[int, int]]:
-    """Return (value, offset at its site) of what lies in a topic's `.diverged` topic."""
-    found = read_all(cluster, f"{topic}.diverged")
-    headers = [dict(one.headers() or ()) for one in found]
-    assert all(one[SITE] == site.encode() for one in headers)
-    return [
-        (int(one.value() or b""), int(h[OFFSET])) for one, h in zip(found, headers, strict=True)
-    ]
-
-
 def lines_of(folder: Path) -> list[dict[str, Any]]:
     """Return what the files say of records that were set aside."""
     files = sorted((folder / "diverged").glob("*.jsonl"))
     return [json.loads(line) for file in files for line in file.read_text().splitlines()]
-
-
-def divergence(file: Path) -> tuple[int, list[tuple[str, str, int]]]:
-    """Return the status of `failover divergence --json`, and what it lists."""
-    ended = tell("divergence", "--json", str(file))
-    lines = [json.loads(line) for line in ended.output.splitlines()]
-    assert all(one["key"] in {"k", "new"} and one["timestamp_ms"] >= 1_000 for one in lines)
-    return ended.status, [(one["what"], one["site"], one["offset"]) for one in lines]
 
 
 def test_foreign_records_on_an_open_standby_do_not_hide_what_a_lost_site_had(

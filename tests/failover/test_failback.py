@@ -24,6 +24,7 @@ from tests.failover.promoting import (
     run_mirror,
     wait_mirroring,
 )
+from tests.failover.set_aside import restart
 from tests.failover.sites import (
     READ_TIMEOUT_S,
     Sites,
@@ -200,9 +201,3 @@ def mirror(file: Path, *words: str) -> str:
     ended = run_mirror_command(*words[:flags], file, *words[flags:])
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
-
-
-def restart(file: Path, topic: str, how: str) -> None:
-    """Order the restart of a topic on the way back."""
-    ended = run_mirror_command("restart", "dc2->dc1", topic, file, how)
-    assert ended.returncode == 0, ended.stderr

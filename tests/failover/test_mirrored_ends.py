@@ -27,7 +27,7 @@ from offset_translation.target_scan import MirroredEnd, TargetScan
 from tests.doubles.fake_cluster import FakePartition, run_fake_cluster
 from tests.doubles.map_writers import MemoryWriters
 from tests.failover.journals import ended_promotion
-from tests.failover.test_foreign_writers import MIRROR, ORDERS, OTHER, PIECE, tell, write
+from tests.failover.target_batches import MIRROR, ORDERS, OTHER, PIECE, tell, write
 from wire.net import open_cluster
 from wire.record_batch import Record, build_batch, parse_header
 from wire.topic_partition import TopicPartition

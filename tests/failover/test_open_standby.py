@@ -16,6 +16,7 @@ from tests.failover.both_ways import (
     wait_same_logs,
 )
 from tests.failover.promoting import run_mirror, tell, wait_mirroring
+from tests.failover.set_aside import divergence, set_aside
 from tests.failover.sites import (
     Sites,
     committed,
@@ -26,7 +27,6 @@ from tests.failover.sites import (
     values_of,
     wait_length,
 )
-from tests.failover.test_divergence import divergence, set_aside
 
 pytestmark = pytest.mark.integration
 

@@ -9,62 +9,13 @@ import trio
 
 from broker.replication.fetcher import FetcherSettings, ReplicaFetcher
 from broker.replication.leadership import Leadership
-from tests.broker.rig import TOPIC_ID, serving
+from tests.broker.replication.orders import DEPOSES, FORGETS, ORDERS
+from tests.broker.rig import serving
 from wire.errors import ErrorCode
 from wire.messages.fetch import FetchRequest, ReplicaState
-from wire.messages.leader_and_isr import (
-    LeaderAndIsrPartitionState,
-    LeaderAndIsrRequest,
-    LeaderAndIsrTopicState,
-)
-from wire.messages.stop_replica import (
-    StopReplicaPartitionState,
-    StopReplicaRequest,
-    StopReplicaTopicState,
-)
-from wire.messages.update_metadata import UpdateMetadataRequest
 
 EARLIER, PRESENT, NEWER = 9, 10, 11
 NOT_TOLD = -1
-
-STOPS = StopReplicaRequest(
-    controller_id=0,
-    controller_epoch=1,
-    topic_states=(
-        StopReplicaTopicState(
-            topic_name="t",
-            partition_states=(
-                StopReplicaPartitionState(partition_index=0, leader_epoch=5, delete_partition=True),
-            ),
-        ),
-    ),
-)
-DEPOSES = LeaderAndIsrRequest(
-    controller_id=0,
-    controller_epoch=1,
-    topic_states=(
-        LeaderAndIsrTopicState(
-            topic_name="t",
-            topic_id=TOPIC_ID,
-            partition_states=(
-                LeaderAndIsrPartitionState(
-                    partition_index=0,
-                    controller_epoch=1,
-                    leader=1,
-                    leader_epoch=6,
-                    isr=(0, 1),
-                    partition_epoch=1,
-                    replicas=(0, 1),
-                ),
-            ),
-        ),
-    ),
-    live_leaders=(),
-)
-FORGETS = UpdateMetadataRequest(
-    controller_id=7, controller_epoch=1, topic_states=(), live_brokers=()
-)
-ORDERS: list[Any] = [STOPS, DEPOSES, FORGETS]
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: type(order).__name__)

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from broker.security.settings import Login
-from tests.broker.replication.test_broker_epochs import DEPOSES, FORGETS, STOPS
+from tests.broker.replication.orders import DEPOSES, FORGETS, STOPS
 from tests.broker.rig import Client, Rig, batch, fetch, leadership, outcome, produce, serving
 from tests.broker.security.listening import RIGHT, WRONG, connected, secured, security
 from tests.doubles.certificates import Certificates
