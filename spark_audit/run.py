@@ -177,4 +177,5 @@ def report_of(snapshot: Snapshot, audited: FlowResult) -> FlowReport:
         partitions=tuple(audited.summary),
         untold=tuple((*partition, why) for partition, why in sorted(untold.items())),
         unaudited=snapshot.unaudited,
+        settings=snapshot.settings,
     )

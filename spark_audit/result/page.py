@@ -124,6 +124,12 @@ def _flow(
     yield "<section><h2>What differs</h2>"
     yield from _findings(own, docs)
     yield "</section>"
+    if flow.settings:
+        yield "<section><h2>Topic settings that differ</h2><ul>"
+        for one in flow.settings:
+            mark = "Warning" if one.loses is None else "Finding"
+            yield f"<li>{mark}: {shown(one.words)}</li>"
+        yield "</ul></section>"
     yield "<section><h2>Groups</h2>" + _groups(flow) + "</section>"
     yield "<section><h2>Partitions</h2>"
     yield (
@@ -177,7 +183,7 @@ def _left_out(flow: FlowReport) -> Iterator[str]:
 
 def _findings(findings: Sequence[Mapping[str, Any]], docs: str | None) -> Iterator[str]:
     if not findings:
-        yield "<p>No findings.</p>"
+        yield "<p>No findings in records, groups and the map.</p>"
         return
     names = ("finding", "topic-partition", "source offset", "target offset", "records", "key")
     yield '<div class="wide"><table><tr>'

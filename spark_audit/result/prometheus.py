@@ -79,6 +79,17 @@ class VerdictCollector(Collector):
         if (oldest_ms := self._verdict.oldest_in_flight_ms) is not None:
             oldest.add_metric([], oldest_ms / 1_000)
         yield oldest
+        settings = GaugeMetricFamily(
+            "audit_settings_different",
+            "Settings of topics that hold another value on the target; only those that lose "
+            "records are findings",
+            labels=["flow", "loses_records"],
+        )
+        for flow in self._verdict.flows:
+            losing = sum(one.loses is not None for one in flow.settings)
+            settings.add_metric([flow.flow, "true"], losing)
+            settings.add_metric([flow.flow, "false"], len(flow.settings) - losing)
+        yield settings
 
     def _counts(self) -> Iterator[Metric]:
         compared = GaugeMetricFamily(

@@ -45,6 +45,8 @@ def _flow_lines(flow: FlowReport) -> Iterator[str]:
             f"  {row['topic']}-{row['partition']}: {row['source_records']:,} / "
             f"{row['target_records']:,} records, {', '.join(differing) or 'equal'}"
         )
+    for one in flow.settings:
+        yield f"  {'warning' if one.loses is None else 'setting'}: {one.words}"
     for why in flow.unaudited:
         yield f"  not audited: {why}"
     for topic, partition, why in flow.untold:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from runtime.foreign_json import read_json
 from spark_audit.compare.outcomes import FINDINGS, Kind
 from spark_audit.result.coverage import SIDES, Share, total_coverage, why_not_compared
+from spark_audit.snapshot.topic_settings import DifferentSetting
 
 FORMAT_VERSION: Final = 3
 """The version of verdict.json; it grows when a key changes its meaning, or one is needed that older
@@ -41,6 +42,8 @@ class FlowReport:
     """Topic, partition and reason of what could not be compared."""
     unaudited: tuple[str, ...] = ()
     """Why positions or the map were not held against the logs."""
+    settings: tuple[DifferentSetting, ...] = ()
+    """Settings of topics that differ; those that lose records are findings."""
 
     @property
     def left_out(self) -> Sequence[tuple[str, int, str]]:
@@ -102,6 +105,8 @@ def answer_for(flows: Sequence[FlowReport]) -> Answer:
     Clean is what was compared, with nothing left: neither partitions nor offsets. Nothing compared
     is never clean.
     """
+    if any(one.loses for flow in flows for one in flow.settings):
+        return Answer.FINDINGS
     if any(flow.total(kind.column) for flow in flows for kind in FINDINGS):
         return Answer.FINDINGS
     return Answer.CLEAN if problem_of(flows) is None else Answer.UNKNOWN
@@ -140,6 +145,7 @@ def encode(verdict: Verdict) -> str:
                 "only_on_target": list(flow.only_on_target),
                 "untold": [list(row) for row in flow.untold],
                 "unaudited": list(flow.unaudited),
+                "settings": [list(one) for one in flow.settings],
                 "coverage": {
                     side: {share.value: offsets for share, offsets in flow.coverage(side).items()}
                     for side in SIDES
@@ -171,6 +177,7 @@ def decode(text: str) -> Verdict:
                     only_on_target=tuple(flow["only_on_target"]),
                     untold=tuple((row[0], row[1], row[2]) for row in flow.get("untold", ())),
                     unaudited=tuple(flow["unaudited"]),
+                    settings=tuple(DifferentSetting(*one) for one in flow["settings"]),
                     partitions=tuple(flow["partitions"]),
                 )
                 for flow in document["flows"]

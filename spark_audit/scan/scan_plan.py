@@ -115,7 +115,13 @@ class Planner:
         """Return the planner of one partition, small enough to travel with it."""
         bounds = self._partitions[topic, partition]
         snapshot = replace(
-            self._snapshot, partitions=(bounds,), only_on_target=(), untold={}, places={}, maps={}
+            self._snapshot,
+            partitions=(bounds,),
+            only_on_target=(),
+            untold={},
+            places={},
+            maps={},
+            settings=(),
         )
         return Planner(snapshot, self._bootstrap, self._configuration)
 

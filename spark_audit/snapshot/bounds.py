@@ -12,6 +12,7 @@ from offset_translation import OffsetMap
 from spark_audit.snapshot.origins import Brought, Part
 from spark_audit.snapshot.seals import Promotion, Seal
 from spark_audit.snapshot.side import Side
+from spark_audit.snapshot.topic_settings import DifferentSetting
 from wire.topic_partition import TopicPartition
 
 
@@ -152,6 +153,8 @@ class Snapshot:
     """The offset map, advanced to the target's ends."""
     unaudited: tuple[str, ...] = ()
     """Why positions or the map could not be asked for."""
+    settings: tuple[DifferentSetting, ...] = ()
+    """Settings of the flow's topics that differ between the sites."""
 
     def without(self, untold: Mapping[TopicPartition, str]) -> "Snapshot":
         """Return the snapshot without partitions that turned out to be untold.

@@ -38,6 +38,7 @@ from spark_audit.snapshot.origins import Arrivals, Brought
 from spark_audit.snapshot.promises import Places, group_places, promises
 from spark_audit.snapshot.seals import CannotTell, Promotion, promotion_of
 from spark_audit.snapshot.set_aside import read_set_aside
+from spark_audit.snapshot.topic_settings import Setting, different_settings, is_compacted
 from wire.errors import ErrorCode, describe
 from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from wire.net import Cluster, NetworkFault, TopicView, open_cluster
@@ -52,6 +53,8 @@ _EARLIEST: Final = -2
 _LATEST: Final = -1
 _READ_COMMITTED: Final = 1
 _TOPIC_RESOURCE: Final = 2
+_TOPIC_CONFIG: Final = 1
+"""A setting of the topic's own: ConfigSource.TOPIC_CONFIG of Kafka's DescribeConfigsResponse."""
 
 _T = TypeVar("_T")
 _Logs: TypeAlias = Mapping[TopicPartition, LogBounds]
@@ -92,6 +95,8 @@ class _ClusterBounds:
     logs: _Logs
     untold: Mapping[TopicPartition, str]
     """Why the bounds of these are not known."""
+    settings: Mapping[str, Mapping[str, Setting]]
+    """What holds on each topic."""
 
 
 async def take_snapshot(
@@ -139,6 +144,16 @@ async def take_snapshot(
         places=places.by_partition,
         maps={} if wants.is_both_ways else _advanced(brought.state, on_target.logs),
         unaudited=(*places.unaudited, *brought.unaudited),
+        settings=tuple(
+            one
+            for topic in sorted(on_source.settings.keys() & on_target.settings.keys())
+            for one in different_settings(
+                topic,
+                on_source.settings[topic],
+                on_target.settings[topic],
+                flow.settings.names.matches,
+            )
+        ),
     ).without(
         {
             partition: why
@@ -312,8 +327,8 @@ async def _ask_bounds(site: _Site) -> _ClusterBounds:
         if view.leader < 0
     }
     if not partitions:
-        return _ClusterBounds(topics=frozenset(topics), logs={}, untold={})
-    compacted = await _patiently(site, lambda: _compacted_topics(site, sorted(topics)))
+        return _ClusterBounds(topics=frozenset(topics), logs={}, untold={}, settings={})
+    settings = await _patiently(site, lambda: _settings(site, sorted(topics)))
     bounds: list[Mapping[TopicPartition, int]] = []
     for timestamp in (_LATEST, _EARLIEST):
         keys = partitions.keys() - untold.keys()
@@ -326,11 +341,11 @@ async def _ask_bounds(site: _Site) -> _ClusterBounds:
             start=min(start, stops[partition]),
             stop=stops[partition],
             topic_id=topics[partition.topic].topic_id,
-            is_compacted=partition.topic in compacted,
+            is_compacted=is_compacted(settings[partition.topic]),
         )
         for partition, start in starts.items()
     }
-    return _ClusterBounds(topics=frozenset(topics), logs=logs, untold=untold)
+    return _ClusterBounds(topics=frozenset(topics), logs=logs, untold=untold, settings=settings)
 
 
 def _no_leader(site: _Site, partition: TopicPartition) -> str:
@@ -365,13 +380,13 @@ async def _offsets(
     return offsets, refused
 
 
-async def _compacted_topics(site: _Site, topics: list[str]) -> frozenset[str]:
+async def _settings(site: _Site, topics: list[str]) -> Mapping[str, Mapping[str, Setting]]:
     request = DescribeConfigsRequest(
         resources=tuple(
             DescribeConfigsResource(
                 resource_type=_TOPIC_RESOURCE,
                 resource_name=topic,
-                configuration_keys=("cleanup.policy",),
+                configuration_keys=None,
             )
             for topic in topics
         )
@@ -382,12 +397,14 @@ async def _compacted_topics(site: _Site, topics: list[str]) -> frozenset[str]:
             raise site.complaint(
                 f"configuration of {result.resource_name}: {describe(result.error_code)}"
             )
-    return frozenset(
-        result.resource_name
+    return {
+        result.resource_name: {
+            setting.name: Setting(setting.value, setting.config_source == _TOPIC_CONFIG)
+            for setting in result.configs
+            if setting.value is not None
+        }
         for result in answer.results
-        for setting in result.configs
-        if setting.name == "cleanup.policy" and "compact" in (setting.value or "")
-    )
+    }
 
 
 async def _journals(configuration: Configuration) -> list[bytes]:

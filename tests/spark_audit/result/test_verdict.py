@@ -17,6 +17,7 @@ from spark_audit.compare.mapped import Standing
 from spark_audit.compare.outcomes import FINDINGS, Kind
 from spark_audit.compare.summary import EXPLANATIONS, HOLE_COLUMNS
 from spark_audit.result.exporter import StoredVerdict
+from spark_audit.result.page import html_page
 from spark_audit.result.prometheus import textfile
 from spark_audit.result.report import finding_line, long_report, short_report
 from spark_audit.result.store import VERDICT, Result, ResultUnusable, replace_result
@@ -31,6 +32,7 @@ from spark_audit.result.verdict import (
 )
 from spark_audit.run import run_audit, wanted
 from spark_audit.snapshot.seals import CannotTell
+from spark_audit.snapshot.topic_settings import DifferentSetting
 from tests.dc_yaml import NOWHERE, dc_yaml, flow
 
 
@@ -47,6 +49,7 @@ def _row(partition: int, **numbers: Any) -> dict[str, Any]:
         "source_records": 10,
         "target_records": 9,
         "oldest_in_flight_ms": None,
+        "first_in_flight": None,
         **{f"positions_{name.name.lower()}": 0 for name in Standing},
         "positions_read_again": 0,
         "not_compared_source": 0,
@@ -134,6 +137,25 @@ def test_metrics_tell_the_verdict_and_the_counts() -> None:
     assert 'audit_findings{flow="dc1->dc2",kind="lost"} 2.0' in text
     assert 'audit_records_explained{flow="dc1->dc2",kind="written again"} 3.0' in text
     assert "audit_duration_seconds 2.5" in text
+
+
+def test_settings_that_lose_records_are_findings_and_others_are_warnings() -> None:
+    losing = DifferentSetting("orders", "retention.ms", "9", "5", "deletes records earlier")
+    harmless = DifferentSetting("orders", "flush.ms", None, "5", None)
+    warned, found = (
+        _verdict(replace(_flow(_row(0)), settings=settings))
+        for settings in ((harmless,), (harmless, losing))
+    )
+    assert (warned.answer, found.answer) == (Answer.CLEAN, Answer.FINDINGS)
+    assert decode(encode(found)) == found
+    lines = list(short_report(found))
+    assert "  warning: orders: flush.ms is not set on the source, 5 on the target" in lines
+    assert any(line.startswith("  setting: orders: retention.ms is 9 ") for line in lines)
+    text = textfile(found)
+    assert 'audit_settings_different{flow="dc1->dc2",loses_records="true"} 1.0' in text
+    assert 'audit_settings_different{flow="dc1->dc2",loses_records="false"} 1.0' in text
+    shown = html_page(found, (), now_ms=found.ended_ms, docs=None)
+    assert "<li>Finding: orders: retention.ms is 9 on the source, 5 on the target" in shown
 
 
 def test_how_keys_end_is_told_and_keys_that_were_not_compared_are_never_clean() -> None:

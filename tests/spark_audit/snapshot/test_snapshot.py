@@ -33,7 +33,7 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     source, target = cluster_in(folder, 1, "dc1"), cluster_in(folder, 1, "dc2")
     with run_together(source, target):
         _create(source, {"both": "delete", "compacted": "compact", "hidden.internal": "delete"})
-        _create(target, {"both": "delete", "native": "delete"})
+        _create(target, {"both": "delete", "native": "delete"}, **{"retention.ms": "3600000"})
         file = folder / "dc.yaml"
         file.write_text(
             dc_yaml(
@@ -46,10 +46,11 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         yield Stage(source=source, target=target, configuration=load(file))
 
 
-def _create(cluster: RunningCluster, policies: dict[str, str]) -> None:
+def _create(cluster: RunningCluster, policies: dict[str, str], **settings: str) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     topics = [
-        NewTopic(name, 2, 1, config={"cleanup.policy": policy}) for name, policy in policies.items()
+        NewTopic(name, 2, 1, config={"cleanup.policy": policy, **settings})
+        for name, policy in policies.items()
     ]
     for result in admin.create_topics(topics).values():
         result.result(60)
@@ -70,6 +71,9 @@ async def test_the_flows_topics_are_looked_at(sites: Stage) -> None:
     assert snapshot.only_on_target == ("native",)
     assert snapshot.promotion is None
     assert {one.topic for one in snapshot.partitions if one.source.is_compacted} == {"compacted"}
+    [differs] = snapshot.settings
+    assert (differs.topic, differs.name, differs.target) == ("both", "retention.ms", "3600000")
+    assert differs.loses == "deletes records earlier"
 
 
 async def test_what_the_target_holds_is_within_the_sources_bounds(sites: Stage) -> None:
