@@ -99,7 +99,10 @@ class Cleaning:
             now_ms=self._now_ms,
             delete_retention_ms=self._log.config.delete_retention_ms,
         )
-        transactions = CleanedTransactions(self._log.aborted_transactions(first, end))
+        # The last segment is rewritten to its end, also where the map was full before.
+        behind = [one.base_offset for one in self._segments[len(parts) :]]
+        stop = behind[0] if behind else self._plan.first_uncleanable
+        transactions = CleanedTransactions(self._log.aborted_transactions(first, stop))
         shapes = self._log.sealed_shapes()[: len(parts)]
         for group in grouped(shapes, self._log.config, self._plan.first_uncleanable):
             yield from self._clean_group(parts[group.start : group.stop], rules, transactions)

@@ -413,3 +413,22 @@ def test_a_small_batch_that_becomes_large_is_unpacked_in_a_slow_step(tmp_path: P
 
         run_through(steps, run)
         assert max(unpacked) > UNPACKED_AT_ONCE_BYTES
+
+
+def test_a_transaction_behind_a_full_map_stays_aborted(tmp_path: Path) -> None:
+    """A segment is rewritten whole, also where the map had room for its first keys only."""
+    with one_log(tmp_path, COMPACTED) as log:
+        put(log, (b"a", b"old"), (b"b", b"old"))
+        put(log, (b"a", b"1"))
+        add(log, batch([b"no"], keys=[b"a"], producer=(7, 0, 0), is_transactional=True))
+        add(log, marker(7, is_abort=True))
+        add(log, batch([b"1"], keys=[b"x"], producer=(7, 0, 1)))
+        log.roll(NOW_MS)
+        before = [one.offset for one in committed(log)]
+        assert before == [0, 1, 2, 5]
+        report = clean(log, slots=2)
+        assert report.next_dirty == 2, "the map is full behind the first batch"
+        assert [one.offset for one in committed(log)] == before
+        clean(log, slots=2, now_ms=LATER_MS)
+        clean(log, slots=2, now_ms=2 * LATER_MS)
+        assert b"no" not in [one.value for one in committed(log)]
