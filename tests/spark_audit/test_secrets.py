@@ -1,0 +1,91 @@
+"""What Spark's workers get, which passes through files of its own, and what a result keeps."""
+
+import pickle
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from runtime.config import load
+from spark_audit import run
+from spark_audit.archive import write_archive
+from spark_audit.compare.key_ends import KeyEnds
+from spark_audit.compare.settling import Differences
+from spark_audit.scan.scan_plan import ScanTask
+from spark_audit.snapshot.bounds import Snapshot
+from tests.dc_yaml import dc_yaml
+from tests.spark_audit.compare.test_key_ends import PLACE, crossed
+from tests.spark_audit.logs import MemoryReader, Pair, snapshot_of
+
+WORDS = "correct horse battery staple"
+
+
+@dataclass(slots=True)
+class Overheard:
+    """Reads logs in memory, and keeps what would have been sent to workers."""
+
+    reader: MemoryReader
+    sent: list[tuple[str, bytes]] = field(default_factory=list)
+
+    def scan(self, tasks: Sequence[ScanTask]) -> pa.Table:
+        self._keep(tasks)
+        return self.reader.scan(tasks)
+
+    def settle(self, questions: Sequence[Differences | KeyEnds]) -> pa.Table:
+        self._keep(questions)
+        return self.reader.settle(questions)
+
+    def _keep(self, what: Sequence[object]) -> None:
+        self.sent += [(type(one).__name__, pickle.dumps(one)) for one in what]
+
+
+@contextmanager
+def no_spark(**_: object) -> Iterator[None]:
+    yield None
+
+
+def taken(pair: Pair, source: str, target: str) -> tuple[Snapshot, Overheard]:
+    pairs = {(PLACE.topic, PLACE.partition): pair}
+    snapshot = replace(snapshot_of(pairs), flow=f"{source}->{target}", source=source, target=target)
+    return snapshot, Overheard(MemoryReader(pairs))
+
+
+def test_no_secret_is_in_what_workers_get_or_in_a_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = {
+        "bootstrap": "127.0.0.1:1",
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl": {"mechanism": "SCRAM-SHA-256", "username": "audit", "password": WORDS},
+    }
+    file = tmp_path / "dc.yaml"
+    file.write_text(dc_yaml(dc1=site, dc2=site))
+    configuration = load(file)
+    sites = crossed("k", "l")
+    sites.write(0, "only on dc1")
+    sites.mirror(0)
+    sites.pair.target.append("a stranger", producer_id=11)
+    forth = taken(sites.pair, "dc1", "dc2")
+    back = taken(sites.back(), "dc2", "dc1")
+    readers = [forth[1], back[1]]
+    monkeypatch.setattr(run, "_snapshots", lambda *_: [forth[0], back[0]])
+    monkeypatch.setattr(run, "open_session", no_spark)
+    monkeypatch.setattr(run, "SparkReader", lambda _: readers.pop(0))
+    output = tmp_path / "result"
+    verdict = run.run_audit(configuration, (), output)
+    assert verdict.counts["ends_differently"] == 2
+    sent = [*forth[1].sent, *back[1].sent]
+    assert {name for name, _ in sent} == {"ScanTask", "Differences", "KeyEnds"}
+    assert all(str(file).encode() in content for _, content in sent), "where the secrets are"
+    archive = tmp_path / "workers.zip"
+    write_archive(archive)
+    with zipfile.ZipFile(archive) as packed:
+        kept = [packed.read(name) for name in packed.namelist()]
+    kept += [one.read_bytes() for one in output.rglob("*") if one.is_file()]
+    assert (output / "verdict.json").read_bytes() in kept
+    for content in (*(content for _, content in sent), *kept):
+        assert WORDS.encode() not in content
