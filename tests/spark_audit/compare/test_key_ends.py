@@ -137,12 +137,17 @@ def built(taken: Sequence[Step]) -> Sites:
 def test_once_all_is_mirrored_the_keys_are_found_that_end_differently(
     taken: list[Step], cleaned: set[int]
 ) -> None:
+    """Of equal records of which a cleaner took one, another one may count as in flight."""
     sites = built(taken)
     for site in (0, 1):
         sites.mirror(site, len(taken))
     for site in cleaned:
         sites.clean(site)
-    assert offsets(audited_both(sites)) == sites.differing()
+    found = offsets(audited_both(sites))
+    assert found <= sites.differing()
+    written_there = [step for step in taken if step[1] is not None]
+    if not cleaned or len(set(written_there)) == len(written_there):
+        assert found == sites.differing()
 
 
 @settings(max_examples=40)  # two whole audits each
