@@ -8,9 +8,11 @@ Nobody can ask a lost source. The mirror heard where its logs ended (`runtime.kn
 target tells how far they are mirrored. The number of records up to there is the least that is lost.
 
 If the mirror looks on and hears nothing more, its last news count as the source's last words, and
-the time ends UNSEEN_MS behind them. If the mirror ended or slept, before the source fell silent or
-behind that, the source may have taken more since: then the number of records is not known, and the
-time counts until now. What a source took that the mirror could not reach any more, nobody can know.
+the time ends UNSEEN_MS behind them; not those of a partition of which nothing was heard for that
+long while others were still heard of. If the mirror ended or slept, before the source fell silent
+or behind that, the source may have taken more since: then the number of records is not known, and
+the time counts until now. What a source took that the mirror could not reach any more, nobody can
+know.
 """
 
 from collections.abc import Iterator, Mapping
@@ -96,12 +98,14 @@ def estimate(
     """
     ends = {} if known is None else known.ends
     is_followed = known is not None and known.is_followed(now_ms)
+    # A partition that stands still is heard of less often: the source was there until this.
+    last_ms = max((one.heard_ms for one in ends.values()), default=0)
     partitions = []
     for partition in sorted(ends.keys() | target_ends.keys()):
         # Of a log that is empty on the target, or not there at all, nothing is mirrored.
         nothing = 0 if target_ends.get(partition, 0) == 0 else None
         one = ends.get(partition)
-        if one is not None and not is_followed:
+        if one is not None and not (is_followed and one.heard_ms + UNSEEN_MS >= last_ms):
             one = replace(one, is_last_word=False)
         reached = mirrored.get(partition, nothing)
         partitions.append(

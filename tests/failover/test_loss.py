@@ -69,6 +69,14 @@ def test_the_last_word_counts_only_while_a_mirror_looks_on() -> None:
     assert beyond_budget(found, LossBudget(records=10**9), "dc1") is not None
 
 
+def test_a_partition_was_not_silent_while_others_were_heard_of() -> None:
+    """One that stands still is asked every `discovery_interval_ms`, which may be a minute."""
+    found = loss(b=replace(LEVEL, heard_ms=LAST.heard_ms - 4_001, level_ms=LAST.heard_ms - 4_001))
+    assert [(one.records, one.seconds) for one in found.partitions] == [(10, 6.5), (None, 16.001)]
+    found = loss(b=replace(LEVEL, heard_ms=LAST.heard_ms - 4_000, level_ms=LAST.heard_ms - 4_000))
+    assert [(one.records, one.seconds) for one in found.partitions] == [(10, 6.5), (0, 4.0)]
+
+
 def test_a_clock_behind_the_mirrors_makes_no_loss_shorter() -> None:
     """An hour behind, an hour of lost records would count as no time at all."""
     ahead = replace(KNOWN, at_ms=KNOWN.at_ms + 3_600_000)
