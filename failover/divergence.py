@@ -33,6 +33,7 @@ from runtime.topic_names import diverged_topic
 from runtime.witness import WitnessPaths
 from runtime.zookeeper import open_zookeeper
 from wire.net import NetworkFault
+from wire.net.operations import read_partition
 from wire.record_batch import CorruptBatch, Record
 from wire.topic_partition import TopicPartition
 
@@ -92,10 +93,18 @@ class Pending:
     stop: int
     records: int
     keys: KeyComparison
+    is_merged: bool = False
+    """It is decided about already, and waits for the flow back."""
 
     def line(self) -> str:
         """Return it as a line of text, with the command that leads on."""
         topic, index = self.partition
+        if self.is_merged:
+            return (
+                f"{self.partition}: {self.site} alone has {self.records} records at offsets"
+                f" {self.start} to {self.stop - 1}; they are merged: the flow back appends them"
+                f" to {self.active} behind `failover promote {self.site}`, {self.keys}"
+            )
         return (
             f"{self.partition}: {self.site} alone has {self.records} records at offsets"
             f" {self.start} to {self.stop - 1}; `mirror restart {self.active}-{self.site}"
@@ -168,10 +177,36 @@ class Comparison:
             await self._list_part(partition, max(taken, starts[partition]), end)
         await self.from_active.refresh(never)
         for partition, found in sorted((await find_mirrored_ends(self.from_active, never)).items()):
+            for start, stop in await self._merged(partition):
+                await self._list_part(
+                    partition, max(start, starts[partition]), stop, is_merged=True
+                )
             for start, stop in found.foreign:
                 await self._list_part(partition, start, stop)
+            if found.untold:
+                self.tally.not_looked += 1
+                self.tell(f"{self.idle.name} {partition} was NOT looked at: {found.untold}")
 
-    async def _list_part(self, partition: TopicPartition, start: int, stop: int) -> None:
+    async def _merged(self, partition: TopicPartition) -> list[tuple[int, int]]:
+        """Return what others wrote to a site that was never active, and the mirror goes on behind.
+
+        The mirror's batch lies behind each part, or nothing yet. Behind other gaps lie a
+        MirrorMaker's batches, and those before are its repetitions.
+        """
+        if not self.from_active.knows(partition):
+            return []
+        merged: list[tuple[int, int]] = []
+        for start, stop in self.from_active.maps[partition].runs.gaps():
+            reader = read_partition(self.idle.cluster, *partition, stop, stop + 1)
+            end = self.from_active.target_ends.get(partition, 0)
+            writers = [header.producer_id async for header, _ in reader] if stop < end else []
+            if all(one in self.from_active.producer_ids for one in writers):
+                merged.append((start, stop))
+        return merged
+
+    async def _list_part(
+        self, partition: TopicPartition, start: int, stop: int, *, is_merged: bool = False
+    ) -> None:
         """List a part of the idle site's log, without what the mirror has brought there."""
         if start >= stop:
             return
@@ -197,6 +232,7 @@ class Comparison:
                 stop=last + 1,
                 records=count,
                 keys=keys,
+                is_merged=is_merged,
             )
         )
 

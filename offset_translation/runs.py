@@ -110,6 +110,12 @@ class Runs:
         del self._place[:count]
         del self._target[:count]
 
+    def gaps(self) -> Iterator[tuple[int, int]]:
+        """Yield the target offsets [start, stop) of the foreign records before each run."""
+        for place, target in self:
+            if self.end_of(place) < target:
+                yield self.end_of(place), target
+
     def within(self, first: Place, end: Place) -> Iterator[tuple[Place, int, int]]:
         """Yield (place, target offset, count) of each run's part of the places [first, end)."""
         while first < end:

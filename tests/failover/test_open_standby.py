@@ -107,6 +107,9 @@ def test_what_others_wrote_to_a_standby_is_kept_and_comes_late_to_the_other_site
     with stopped_by_foreign_records(sites, file, topic):
         restart(file, topic, "--merge")
         wait_length(sites.dc2, topic, 36)
+    waiting = [("only there", "dc2", offset) for offset in range(20, 26)]
+    assert divergence(file) == (1, waiting), "they are not on the active site yet"
+    assert "they are merged: the flow back appends them" in tell("divergence", str(file)).output
     with run_mirror(file):
         produce(sites.dc1, topic, [30])
         wait_length(sites.dc2, topic, 37)
@@ -116,6 +119,7 @@ def test_what_others_wrote_to_a_standby_is_kept_and_comes_late_to_the_other_site
         wait_length(sites.dc1, topic, 38)
         promote("dc1", file)
     assert values_of(read_all(sites.dc1, topic)) == [*range(31), *FOREIGN, 31]
+    assert divergence(file) == (0, [])
 
 
 def test_a_copy_that_others_wrote_to_is_begun_anew(sites: Sites, tmp_path: Path) -> None:
