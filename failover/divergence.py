@@ -173,8 +173,12 @@ class Comparison:
             if self.from_idle.bounded(partition) is None:
                 never.append(partition)
                 continue
-            taken = self.from_idle.mirrored_end(partition) or 0
-            await self._list_part(partition, max(taken, starts[partition]), end)
+            taken = max(self.from_idle.mirrored_end(partition) or 0, starts[partition])
+            for start, stop in await self._merged(partition):
+                if taken < stop:
+                    await self._list_part(partition, max(start, taken), stop, is_merged=True)
+                    taken = stop
+            await self._list_part(partition, taken, end)
         await self.from_active.refresh(never)
         for partition, found in sorted((await find_mirrored_ends(self.from_active, never)).items()):
             for start, stop in await self._merged(partition):
@@ -188,7 +192,7 @@ class Comparison:
                 self.tell(f"{self.idle.name} {partition} was NOT looked at: {found.untold}")
 
     async def _merged(self, partition: TopicPartition) -> list[tuple[int, int]]:
-        """Return what others wrote to a site that was never active, and the mirror goes on behind.
+        """Return what others wrote, and the mirror goes on behind by decision.
 
         The mirror's batch lies behind each part, or nothing yet. Behind other gaps lie a
         MirrorMaker's batches, and those before are its repetitions.

@@ -78,12 +78,12 @@ class Mixed:
     foreign: tuple[Part, ...]
     """The foreign parts behind the last place of which the map is sure, in order."""
 
-    def applied_to(self, offset_map: OffsetMap) -> OffsetMap:
-        """Return a copy of a map that knows the target's end, with these runs and this end."""
+    def applied_to(self, offset_map: OffsetMap, log_end: int) -> OffsetMap:
+        """Return a copy of a map, with these runs and this end, of a target that ends there."""
         twin = offset_map.copy()
         for place, target in self.runs:
             twin.begin_run(place, target)
-        twin.advance(offset_map.target_end)
+        twin.advance(log_end)
         twin.reach(self.reached.place)
         return twin
 

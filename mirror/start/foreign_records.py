@@ -68,7 +68,6 @@ async def find_foreign_records(
         source_ends, target_ends = source[key], target[key]
         if not isinstance(source_ends, LogEnds) or not isinstance(target_ends, LogEnds):
             continue
-        one.partition.offset_map.advance(target_ends.end)
         look = _Look(links, one, source_ends, target_ends, state)
         if look.has_something:
             looks[key] = look
@@ -81,14 +80,16 @@ async def find_foreign_records(
 
 
 class _Look:
-    """The look at one target, whose map knows its end."""
+    """The look at one target."""
 
     def __init__(
         self, links: Links, looked: Looked, source: LogEnds, target: LogEnds, state: MapState
     ) -> None:
         self._links = links
         self._looked = looked
-        self._map: OffsetMap = looked.partition.offset_map
+        # By the log's end, others' records would count as mirrored meanwhile.
+        self._map: OffsetMap = looked.partition.offset_map.copy()
+        self._map.advance(target.end)
         self._where = TopicPartition(looked.partition.target_topic, looked.partition.index)
         self._source = source
         self._target = target

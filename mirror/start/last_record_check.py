@@ -122,10 +122,12 @@ async def find_rewritten(
         key = partition.topic_partition
         source_ends, target_ends = source[key], target[key]
         if isinstance(source_ends, LogEnds) and isinstance(target_ends, LogEnds):
-            partition.offset_map.advance(target_ends.end)
-            offset_map, scanned = partition.offset_map, mixed.get(key)
-            if scanned is not None:
-                offset_map = scanned.applied_to(offset_map)
+            scanned = mixed.get(key)
+            if scanned is None:
+                offset_map = partition.offset_map.copy()
+                offset_map.advance(target_ends.end)
+            else:
+                offset_map = scanned.applied_to(partition.offset_map, target_ends.end)
             anchor = anchor_of(offset_map, source_ends, target_ends)
             if anchor is not None:
                 anchors[key] = partition, offset_map, anchor

@@ -215,8 +215,8 @@ class Positioning:
         try:
             if isinstance(decision, Start):
                 await self._quarantine.say_what_was_merged(tried.partition, decision)
-            elif tried.is_current and self._quarantine.is_to_set_aside(tried.partition, decision):
-                await self._quarantine.set_aside_or_stop(tried.partition, decision)
+            elif tried.is_current and self._quarantine.acts_on(tried.partition, decision):
+                await self._quarantine.act_or_stop(tried.partition, decision)
         except NetworkFault as fault:
             if tried.is_current:
                 self._postpone(tried.partition, fault)
@@ -305,6 +305,9 @@ class Positioning:
         self, partition: MirroredPartition, decision: Start | Stop, readings: LogReadings, now: int
     ) -> None:
         """Let a partition flow, or stop it, as was decided; the map has what goes with it."""
+        if isinstance(decision, Stop) and self._quarantine.acts_on(partition, decision):
+            self._note_ends(partition, readings.source, now)
+            return  # the map tells where it ends once that is done
         partition.target.find_position()
         if isinstance(decision, Start):
             ends = readings.target[partition.topic_partition]
@@ -316,7 +319,7 @@ class Positioning:
             _note_left_out(partition, decision)
             shift = decision.source - decision.place
             partition.go_on(Cursor(decision.source, decision.place, shift), now)
-        elif not self._quarantine.is_to_set_aside(partition, decision):
+        else:
             self._stop(partition, decision, readings, now)
         self._note_ends(partition, readings.source, now)
 
@@ -367,11 +370,12 @@ class Positioning:
         looks at the last batch of every partition as well (failover.foreign_writers).
         """
         key = partition.topic_partition
-        source_ends, target_ends, offset_map = source[key], target[key], partition.offset_map
+        source_ends, target_ends = source[key], target[key]
         if self._is_shared(partition) or self._parts.reverse.has_map_of(key):
             return False
         if not isinstance(target_ends, LogEnds) or not isinstance(source_ends, LogEnds):
             return False
+        offset_map = partition.offset_map.copy()  # by that end others' records would count
         offset_map.advance(target_ends.end)
         if offset_map.sealed_at is not None:
             return False
@@ -456,7 +460,11 @@ class Positioning:
             scanned = tail if isinstance(tail, Mixed) else None
             offset_map = partition.offset_map
             seen = Situation(
-                offset_map=offset_map if scanned is None else scanned.applied_to(offset_map),
+                offset_map=(
+                    offset_map
+                    if scanned is None
+                    else scanned.applied_to(offset_map, target_ends.end)
+                ),
                 source=source_ends,
                 target=target_ends,
                 arrived=self._arrived(key, source_ends),
@@ -486,6 +494,8 @@ class Positioning:
         policy = self._interruptions.policy_for(partition, decision.state)
         if decision.skip_to is None or policy not in {Policy.SKIP, Policy.MERGE}:
             return decision
+        if self._quarantine.is_to_keep(partition, decision):
+            return decision  # to be merged once the flow back is told
         return replace(decision.skip_to, merged=decision.own)
 
     def _stop(

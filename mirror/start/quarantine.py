@@ -92,6 +92,44 @@ class Quarantine:
         policy = self.interruptions.policy_for(partition, stop.state)
         return stop.own is not None and policy is Policy.QUARANTINE
 
+    def is_to_keep(self, partition: MirroredPartition, stop: Stop) -> bool:
+        """Whether a policy or a command keeps what a flow back has to be told of before.
+
+        Where something came from the target already, the map of it tells where that ends.
+        """
+        policy = self.interruptions.policy_for(partition, stop.state)
+        is_told = bool(self.reverse.arrived.maps.get(partition.topic_partition))
+        is_wanted = policy is Policy.MERGE and self.config.current.has_way_back
+        return stop.own is not None and is_wanted and not is_told
+
+    def acts_on(self, partition: MirroredPartition, stop: Stop) -> bool:
+        """Whether a stop is not to be shown, as something is done about its cause."""
+        return self.is_to_set_aside(partition, stop) or self.is_to_keep(partition, stop)
+
+    async def act_or_stop(self, partition: MirroredPartition, stop: Stop) -> None:
+        """Do what a policy or a command wants of the cause of a stop; raises NetworkFault."""
+        if self.is_to_set_aside(partition, stop):
+            await self.set_aside_or_stop(partition, stop)
+        else:
+            await self._keep_or_stop(partition, stop)
+
+    async def _keep_or_stop(self, partition: MirroredPartition, stop: Stop) -> None:
+        """Say in the map of what came from the target that nothing from a part on ever did.
+
+        By that a group's position does not pass over the part, and the flow back begins with it.
+        """
+        assert stop.own is not None, "there is something to keep"
+        attempt, where = partition.attempt, partition.topic_partition
+        try:
+            target_end = await self._sealed_at(partition)
+        except CannotSetAside as fault:
+            reason = f"{stop.reason}; they could not be merged: {fault}"
+            self.interruptions.stop(partition, stop.state, reason, now_ms())
+            return
+        if partition.attempt == attempt:
+            await self._write_back([seal(*where, source_end=stop.own.start, target_end=target_end)])
+            self.interruptions.interrupt(partition, f"{stop.reason}: kept", now_ms(), at_once=True)
+
     async def set_aside_or_stop(self, partition: MirroredPartition, stop: Stop) -> None:
         """Set aside what has stopped a partition, and have its place looked for again.
 
@@ -309,6 +347,10 @@ class Quarantine:
             set_aside(*where, source_start=own.start, source_end=own.stop),
             seal(*where, source_end=own.stop, target_end=sealed_at),
         ]
+        await self._write_back(records)
+
+    async def _write_back(self, records: Sequence[MapRecord]) -> None:
+        """Write to the map of what came from the target, and know it at once."""
         topic = map_topic_name(self.config.current.target)
         await append_to_map(self.links.source_admin, topic, records, self.backward)
         for key, value in records:

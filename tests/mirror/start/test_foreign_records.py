@@ -87,6 +87,7 @@ async def test_foreign_records_stop_a_partition_by_name_and_it_goes_on_by_decisi
         assert partition.status.reason == told
         mirrored = sum(count for writer, count in wrote if writer == MIRROR)
         assert partition.offset_map.mirrored_source_end == mirrored
+        whole.dc1.create_topic("dc2.offset-map.internal", 0)
         partition.skips.allow_once(Policy.MERGE)
         partition.retry("ordered", 0)
         whole.flow.wakeups.position_more.wake()
@@ -134,7 +135,7 @@ def decided(
     offset_map.advance(end)
     mixed = scanned(wrote, offset_map)
     seen = Situation(
-        offset_map=mixed.applied_to(offset_map),
+        offset_map=mixed.applied_to(offset_map, end),
         source=LogEnds(start=0, end=source_end),
         target=LogEnds(start=0, end=end),
         arrived=taken,
