@@ -18,7 +18,6 @@ from mirror.clusters.tail_reader import topic_exists
 from mirror.commands.clocks import cluster_clocks, told_clock, witness_clock
 from mirror.commands.distances import RECEIVE, SEND, measure_distances, told_distances
 from mirror.commands.internal_topics import internal_topics
-from mirror.commands.known_writers import open_writers
 from mirror.commands.status import workers_of
 from mirror.commands.versions import (
     OF_SOURCE,
@@ -31,6 +30,7 @@ from mirror.commands.versions import (
 from mirror.flow.pair_watch import told_pair
 from mirror.flow.run_decision import Role, Witnessed, decide_duty
 from mirror.groups.group_polling import WITHOUT_POSITIONS
+from mirror.map.known_writers import open_writers
 from mirror.state.orders import Orders
 from mirror.topics.changes import ABOUT_SETTINGS
 from mirror.topics.choice import wanted_topics

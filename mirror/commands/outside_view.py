@@ -9,7 +9,7 @@ from mirror.clusters.tail_reader import TailReader, topic_exists
 from mirror.clusters.target_side import target_positions
 from mirror.commands.flow_without_daemon import read_map, read_map_of, source_ends
 from mirror.commands.group_rows import GroupRow, KnownCheckpoint, Sight, group_rows
-from mirror.commands.known_writers import WritersOf
+from mirror.map.known_writers import WritersOf
 from offset_translation import checkpoint
 from offset_translation.binary import MalformedRecord
 from offset_translation.map_records import MapState

@@ -16,7 +16,6 @@ import trio
 
 from mirror.clusters.links import Links, open_links
 from mirror.commands.group_rows import Exactness, GroupRow, Sight, summary, where_it_belongs
-from mirror.commands.known_writers import open_writers
 from mirror.commands.outside_view import OutsideView, known_groups, observe, observe_group
 from mirror.commands.position_table import render_rows
 from mirror.commands.position_words import (
@@ -32,6 +31,7 @@ from mirror.commands.position_words import (
     read_lines,
     write_lines,
 )
+from mirror.map.known_writers import open_writers
 from offset_translation.translation import NotYet, translate_back
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig

@@ -14,9 +14,9 @@ from typing import Final, TypeAlias
 from mirror.clusters.links import Links, open_links
 from mirror.clusters.log_ends import Ends, LogEnds, read_target_ends
 from mirror.commands.flow_without_daemon import read_map, read_map_of, source_ends
-from mirror.commands.known_writers import WritersOf, open_writers
 from mirror.commands.positions import DONE, NOT_ALL, CommandFailed, pick_flow
 from mirror.commands.status import workers_of
+from mirror.map.known_writers import WritersOf, open_writers
 from mirror.map.map_log import MAP_SETTINGS
 from mirror.state.batches import SEQUENCES
 from offset_translation import map_records

@@ -13,9 +13,9 @@ from mirror.clusters.links import Links, open_links
 from mirror.clusters.log_ends import Ends, LogEnds, read_target_ends
 from mirror.clusters.tail_reader import topic_exists
 from mirror.commands.flow_without_daemon import read_map, source_ends
-from mirror.commands.known_writers import open_writers
 from mirror.commands.positions import DONE, CommandFailed
 from mirror.commands.rebuild_map import refuse_beside_a_daemon
+from mirror.map.known_writers import open_writers
 from offset_translation.map_records import MapState, map_topic_name
 from runtime.config import Configuration, FlowConfig
 from runtime.map_writers import Writers

@@ -8,7 +8,7 @@ import trio
 
 from mirror.clusters.links import open_links
 from mirror.commands.flow_without_daemon import observe
-from mirror.commands.known_writers import open_writers
+from mirror.map.known_writers import open_writers
 from mirror.report.status import NOT_RUNNING, FlowReport, StatusReport
 from mirror.report.worker_statuses import merged
 from mirror.workers.handover import Member

@@ -13,7 +13,6 @@ from mirror.clusters.links import Links, open_links
 from mirror.clusters.log_ends import Ends, LogEnds, read_ends, read_target_ends
 from mirror.clusters.tail_reader import TailReader, topic_exists
 from mirror.commands.flow_without_daemon import read_map, source_ends
-from mirror.commands.known_writers import open_writers
 from mirror.commands.positions import DONE, NOT_ALL, CommandFailed, pick_flow
 from mirror.commands.rebuild_map import (
     LEFT,
@@ -23,6 +22,7 @@ from mirror.commands.rebuild_map import (
     refuse_beside_a_daemon,
     write_records,
 )
+from mirror.map.known_writers import open_writers
 from mirror.mirrormaker.connect_offsets import last_mirrored, offsets_topic
 from offset_translation import map_records, offset_sync
 from offset_translation.binary import MalformedRecord
