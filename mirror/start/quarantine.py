@@ -25,7 +25,8 @@ from uuid import UUID
 import trio
 
 from mirror.clusters.links import Links
-from mirror.clusters.tail_reader import topic_exists
+from mirror.clusters.tail_reader import TailReader, topic_exists
+from mirror.map.believed import believed
 from mirror.map.map_log import MapLog, MapRecord, ensure_map_topic
 from mirror.start.aside_log import NOBODY, AsideLog, Kept
 from mirror.start.last_values import (
@@ -40,7 +41,8 @@ from mirror.state.interruptions import Interruptions
 from mirror.state.live_config import LiveConfig
 from mirror.state.partition import MirroredPartition
 from mirror.state.reverse_flow import ReverseFlow
-from offset_translation.map_records import map_topic_name, seal, set_aside
+from offset_translation.map_records import MapState, map_topic_name, seal, set_aside
+from offset_translation.offset_map import OffsetMap
 from offset_translation.topic_identity import NO_ID
 from runtime.clock import now_ms
 from runtime.diverged import (
@@ -52,7 +54,7 @@ from runtime.diverged import (
 )
 from runtime.flow_section import Policy
 from runtime.map_registry import append_to_map
-from runtime.map_writers import Writers
+from runtime.map_writers import ForeignRecords, Writers
 from runtime.topic_names import diverged_topic
 from wire.errors import ErrorCode
 from wire.net.errors import NetworkFault, RequestRefused
@@ -269,9 +271,12 @@ class Quarantine:
         Without such a map its topic is made, as a flow back that begins later has to read in it
         what it leaves out. Raises CannotSetAside and NetworkFault.
         """
-        arrived = self.reverse.arrived.maps.get(partition.topic_partition)
         config = self.config.current
         topic = map_topic_name(config.target)
+        if config.has_way_back:
+            arrived = self.reverse.arrived.maps.get(partition.topic_partition)
+        else:
+            arrived = await self._map_back(topic, partition.topic_partition)
         if arrived is not None and arrived.sealed_at is not None:
             return arrived.sealed_at
         if arrived:
@@ -279,13 +284,24 @@ class Quarantine:
                 f"{topic} on {config.source} has no seal of it, so nobody can say there what is"
                 " left out"
             )
-        if not config.has_way_back and await topic_exists(self.links.source_admin, topic):
-            raise CannotSetAside(
-                f"{topic} is on {config.source}, but no flow {config.target}->{config.source} is"
-                " configured here: add it to the file, so that the map can be read"
-            )
         await ensure_map_topic(self.links.source_admin, topic, config.replication_factor)
         return 0
+
+    async def _map_back(self, topic: str, where: TopicPartition) -> OffsetMap | None:
+        """Read the map of what came from the target, which nobody follows without a way back.
+
+        An earlier part that was set aside has made it. Raises NetworkFault.
+        """
+        if not await topic_exists(self.links.source_admin, topic):
+            return None
+        state, reader = MapState(), TailReader(self.links.source_admin, topic)
+        async for record in believed(reader, self.backward, ForeignRecords()):
+            state.replay(record.key, record.value)
+        end = (await list_offsets(self.links.source_admin, [where]))[where]
+        if isinstance(end, ErrorCode):
+            raise RequestRefused(f"{self.config.current.source} {where}", end)
+        state.advance({where: end})
+        return state.maps.get(where)
 
     async def _open_logs(self, partition: MirroredPartition) -> list[AsideLog]:
         topic, index = partition.topic_partition

@@ -12,14 +12,22 @@ from confluent_kafka import Producer
 
 from tests.auditing import audited
 from tests.clusters import RunningCluster
-from tests.failover.both_ways import configure_both_ways, promote, wait_logged, wait_same_logs
+from tests.failover.both_ways import (
+    configure_both_ways,
+    go_on_reading,
+    promote,
+    wait_logged,
+    wait_same_logs,
+)
 from tests.failover.promoting import run_mirror, tell, wait_mirroring
 from tests.failover.set_aside import divergence, restart, set_aside
 from tests.failover.sites import (
     QUIET,
     READ_TIMEOUT_S,
     Sites,
+    committed,
     create_topic,
+    pause,
     produce,
     read_all,
     values_of,
@@ -137,3 +145,41 @@ def test_a_key_that_only_a_lost_site_changed_ends_alike_on_both_sites(
     counted = audited(file, status=0)["dc1->dc2"]
     assert counted["explained"] > 0
     assert counted.keys() <= {"source_records", "target_records", "explained"}, "cleaners may run"
+
+
+def test_what_others_write_to_a_returned_site_between_the_mirrors_batches_is_set_aside(
+    mortal_sites: Sites, tmp_path: Path
+) -> None:
+    """dc1 is back and open: a batch of the way back lands behind records that others wrote."""
+    sites, topic = mortal_sites, "returned-open"
+    create_topic(sites.dc1, topic)
+    file = configure_both_ways(sites, tmp_path, "/p-returned-open", topic)
+    with mirrored_until_dc1_is_lost(sites, file, topic, range(20)):
+        pass
+    promote("dc2", file, "--source-lost")
+    sites.dc1.start()
+    with run_mirror(file):
+        produce(sites.dc2, topic, range(20, 25))
+        wait_length(sites.dc1, topic, 25)
+        produce(sites.dc1, topic, range(900, 906))
+        produce(sites.dc2, topic, range(25, 30))
+        wait_logged(file, f"{topic}-0: a batch for target offset 25 was put at 31")
+    produce(sites.dc2, topic, range(30, 40))
+    with run_mirror(file):
+        wait_logged(file, f"{topic}-0: target diverged: the target holds offsets 25 to 30 that no")
+        foreign = range(25, 31)
+        assert divergence(file) == (1, [("only there", "dc1", offset) for offset in foreign])
+        restart(file, topic, "--quarantine")
+        wait_length(sites.dc1, topic, 46)
+        assert divergence(file) == (0, [("set aside", "dc1", offset) for offset in foreign])
+        assert go_on_reading(sites.dc2, "readers", topic, 27) == [*range(27)]
+        while committed(sites.dc1, "readers", topic) != 33:
+            pause(0.1)
+        promote("dc1", file)
+        produce(sites.dc1, topic, range(40, 45))
+        wait_length(sites.dc2, topic, 45)
+    assert values_of(read_all(sites.dc2, topic)) == [*range(45)]
+    own = [*range(25), *range(900, 906), *range(25, 45)]
+    assert values_of(read_all(sites.dc1, topic)) == own
+    aside = list(zip(range(900, 906), foreign, strict=True))
+    assert set_aside(sites.dc1, topic) == set_aside(sites.dc2, topic) == aside

@@ -129,3 +129,22 @@ def test_a_copy_that_others_wrote_to_is_begun_anew(sites: Sites, tmp_path: Path)
     with stopped_by_foreign_records(sites, file, topic):
         restart(file, topic, "--from-earliest")
         assert wait_same_logs(sites, topic, 30) == [*range(30)]
+
+
+def test_a_flow_without_a_way_back_sets_aside_whenever_others_have_written(
+    sites: Sites, tmp_path: Path
+) -> None:
+    topic = "opened-one-way"
+    create_topic(sites.dc1, topic)
+    file = sites.configure(tmp_path, "/p-opened-one-way", topic)
+    with stopped_by_foreign_records(sites, file, topic):
+        restart(file, topic, "--quarantine")
+        wait_length(sites.dc2, topic, 36)
+    produce(sites.dc2, topic, [910])
+    with run_mirror(file):
+        wait_logged(file, f"{topic}-0: target diverged: the target holds offsets 36 to 36 that no")
+        restart(file, topic, "--quarantine")
+        produce(sites.dc1, topic, [30])
+        wait_length(sites.dc2, topic, 38)
+    aside = [("set aside", "dc2", offset) for offset in [*range(20, 26), 36]]
+    assert divergence(file) == (0, aside)
