@@ -45,7 +45,7 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(SITE)
-	$(BIN)/pytest -q tests/docs
+	$(BIN)/pytest -q tests/docs tests/test_shared_builders.py tests/deploy/test_alerts.py::test_every_alert_is_tried
 
 # Beside Apache Kafka, MirrorMaker 2 and foreign clients; Maven fetches the peers into build/peers.
 # Status 2: nothing failed, but some peer could not be had. (Make itself says 2 for any failure.)

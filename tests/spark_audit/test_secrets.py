@@ -18,7 +18,7 @@ from spark_audit.compare.settling import Differences
 from spark_audit.scan.scan_plan import ScanTask
 from spark_audit.snapshot.bounds import Snapshot
 from tests.dc_yaml import dc_yaml
-from tests.spark_audit.compare.test_key_ends import PLACE, crossed
+from tests.spark_audit.keyed_sites import PLACE, crossed
 from tests.spark_audit.logs import MemoryReader, Pair, snapshot_of
 
 WORDS = "correct horse battery staple"

@@ -12,74 +12,10 @@ from spark_audit.flow_audit import FlowResult, audit_flow
 from spark_audit.result.coverage import why_not_compared
 from spark_audit.result.report import finding_line
 from spark_audit.scan.last_values import EVERY_KEY, value_digest
-from spark_audit.snapshot.origins import Brought
 from tests.spark_audit.audits import planner_of
+from tests.spark_audit.keyed_sites import PLACE, KeyedSites, crossed, key_of
 from tests.spark_audit.logs import MemoryReader, Pair, snapshot_of
 from wire.topic_partition import TopicPartition
-
-PLACE = TopicPartition("t", 0)
-DC1_MIRROR, DC2_MIRROR = 11, 22
-"""The producer ids of the mirrors out of these sites."""
-
-
-class Sites:
-    """Two sites that write to a compacted topic, and mirror it to each other record by record."""
-
-    def __init__(self) -> None:
-        self.pair = Pair(
-            to_source=Brought(producer_ids=frozenset({DC2_MIRROR})),
-            to_target=Brought(producer_ids=frozenset({DC1_MIRROR})),
-        )
-        self.logs = (self.pair.source, self.pair.target)
-        for log in self.logs:
-            log.is_compacted = True
-        self.waiting: tuple[list[str], list[str]] = ([], [])
-        """What each site has written and not mirrored yet."""
-        self.contents: tuple[dict[int, str], dict[int, str]] = ({}, {})
-
-    def write(self, site: int, content: str) -> None:
-        self.waiting[site].append(content)
-        self._append(site, content)
-
-    def mirror(self, site: int, records: int = 1) -> None:
-        for content in self.waiting[site][:records]:
-            self._append(1 - site, content, producer_id=(DC1_MIRROR, DC2_MIRROR)[site])
-        del self.waiting[site][:records]
-
-    def _append(self, site: int, content: str, producer_id: int = -1) -> None:
-        (offset,) = self.logs[site].append(content, producer_id=producer_id)
-        self.contents[site][offset] = content
-
-    def clean(self, site: int) -> None:
-        """Keep the last record of each key."""
-        kept = set(self.lasts(site).values())
-        log = self.logs[site]
-        log.batches = [one for one in log.batches if one[0] - 1 in kept]
-
-    def lasts(self, site: int) -> Mapping[str, int]:
-        """Return the offset of the last record of each key."""
-        return {key_of(content): offset for offset, content in self.contents[site].items()}
-
-    def back(self) -> Pair:
-        pair = self.pair
-        return Pair(pair.target, pair.source, to_source=pair.to_target, to_target=pair.to_source)
-
-    def differing(self) -> set[tuple[int, int]]:
-        """Return the offsets of the last records of each key that ends differently."""
-        source, target = self.lasts(0), self.lasts(1)
-        return {
-            (source[key], target[key])
-            for key in source.keys() & target.keys()
-            if value_of(self.contents[0][source[key]]) != value_of(self.contents[1][target[key]])
-        }
-
-
-def key_of(content: str) -> str:
-    return content.partition("@")[0]
-
-
-def value_of(content: str) -> str | None:
-    return None if content.endswith(":tombstone") else content
 
 
 def audited(pair: Pair, way_back: Mapping[TopicPartition, int | None] | None) -> FlowResult:
@@ -88,7 +24,7 @@ def audited(pair: Pair, way_back: Mapping[TopicPartition, int | None] | None) ->
     return audit_flow(MemoryReader(pairs), snapshot, planner_of(snapshot), way_back=way_back)
 
 
-def audited_both(sites: Sites) -> FlowResult:
+def audited_both(sites: KeyedSites) -> FlowResult:
     """Return what the direction says that is audited last."""
     return audited(sites.pair, audited(sites.back(), None).mirrored)
 
@@ -122,8 +58,8 @@ def _few_keys_at_a_time() -> Iterator[None]:
         yield
 
 
-def built(taken: Sequence[Step]) -> Sites:
-    sites = Sites()
+def built(taken: Sequence[Step]) -> KeyedSites:
+    sites = KeyedSites()
     for site, content in taken:
         if content is None:
             sites.mirror(site)
@@ -167,17 +103,6 @@ def test_what_is_in_flight_makes_no_key_differ_and_hides_no_other(taken: list[St
     assert row["keys_alike"] == len(both) - len(sites.differing())
 
 
-def crossed(*keys: str) -> Sites:
-    """Both sites write these keys before either has the other's record."""
-    sites = Sites()
-    for key in keys:
-        sites.write(0, f"{key}@1")
-        sites.write(1, f"{key}@2")
-    for site in (0, 1):
-        sites.mirror(site, len(keys))
-    return sites
-
-
 def test_a_key_that_both_sites_wrote_at_once_ends_differently() -> None:
     [row] = ends(audited_both(crossed("k")))
     ours, theirs = (value_digest(value).hex() for value in (b"k@1", b"k@2"))
@@ -190,7 +115,7 @@ def test_a_key_that_both_sites_wrote_at_once_ends_differently() -> None:
 
 def test_a_value_that_was_set_aside_and_is_still_there_ends_differently() -> None:
     """A lost site came back with a write that was never mirrored: it would serve it again."""
-    sites = Sites()
+    sites = KeyedSites()
     sites.write(0, "k@100")
     sites.mirror(0)
     sites.write(0, "k@90")
