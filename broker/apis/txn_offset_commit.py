@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from broker.apis.positions import sorted_out
 from broker.context import Call
 from broker.groups.offsets import CommittingInTransaction, Position
 from broker.led_partition import CONSUMER_OFFSETS
@@ -21,7 +22,7 @@ from wire.topic_partition import TopicPartition
 
 async def handle(request: TxnOffsetCommitRequest, call: Call) -> TxnOffsetCommitResponse:
     """Answer once the positions are safe. They hold nothing until the transaction commits."""
-    positions, missing = _sorted_out(request, call)
+    positions, missing = sorted_out(request, call)
     outcome = await _commit(request, positions, call) if positions else ErrorCode.NONE
     if isinstance(outcome, ErrorCode):
         outcome = dict.fromkeys((TopicPartition(p.topic, p.partition) for p in positions), outcome)
@@ -57,29 +58,6 @@ async def _commit(
         request.group_id,
         lambda shard, operation: shard.commit_in_transaction(committing, operation),
     )
-
-
-def _sorted_out(
-    request: TxnOffsetCommitRequest, call: Call
-) -> tuple[tuple[Position, ...], dict[TopicPartition, ErrorCode]]:
-    """Return what can be committed, and the errors of the rest."""
-    positions: dict[TopicPartition, Position] = {}
-    missing: dict[TopicPartition, ErrorCode] = {}
-    for topic in request.topics:
-        known = call.node.metadata.topic(topic.name)
-        for partition in topic.partitions:
-            name = TopicPartition(topic.name, partition.partition_index)
-            if known is None or partition.partition_index not in known.partitions:
-                missing[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                continue
-            positions[name] = Position(
-                topic=topic.name,
-                partition=partition.partition_index,
-                offset=partition.committed_offset,
-                leader_epoch=partition.committed_leader_epoch,
-                metadata=partition.committed_metadata,
-            )
-    return tuple(positions.values()), missing
 
 
 def _response(

@@ -1,10 +1,10 @@
 """One partition of `__consumer_offsets` as its coordinator holds it: its log and its shard."""
 
-import logging
 from dataclasses import dataclass, field
 
 import trio
 
+from broker.coordinator_log import append_refusal
 from broker.groups.records import batches
 from broker.groups.shard import Shard
 from broker.groups.write_operation import WriteOperation
@@ -12,8 +12,6 @@ from broker.led_partition import LedPartition, NotLeader
 from broker.log.results import StorageError
 from broker.replication.partition import OwnBatchRefused
 from wire.errors import ErrorCode
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,8 +45,7 @@ class CoordinatedPartition:
     def write(self, operation: WriteOperation) -> ErrorCode:
         """Append and replay what an operation has decided; nothing of a batch counts if it fails.
 
-        NOT_COORDINATOR without leadership, COORDINATOR_NOT_AVAILABLE when the disk fails,
-        UNKNOWN_SERVER_ERROR for records that the log does not take.
+        Return what `append_refusal` says of a fault.
         """
         try:
             producer = operation.producer
@@ -59,30 +56,6 @@ class CoordinatedPartition:
                         self.loaded.replay(record)
                     else:
                         self.loaded.replay_pending(producer[0], record)
-        except NotLeader:
-            return ErrorCode.NOT_COORDINATOR
-        except OwnBatchRefused as fault:
-            _log.error("group records refused: %s", fault)
-            return ErrorCode.UNKNOWN_SERVER_ERROR
-        except StorageError as fault:
-            # The state is still what the log says; members will ask again.
-            _log.error("%s-%d cannot be written: %s", self.led.topic, self.led.index, fault)
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        return ErrorCode.NONE
-
-    async def wait_safe(self, offset: int, timeout_ms: int) -> ErrorCode:
-        """Wait until the record at `offset` would survive a failover.
-
-        NOT_COORDINATOR when leadership ends first, COORDINATOR_NOT_AVAILABLE after `timeout_ms`
-        or when the disk fails.
-        """
-        if offset < self.led.high_watermark:
-            return ErrorCode.NONE
-        try:
-            with trio.fail_after(timeout_ms / 1000):
-                await self.led.wait_committed(offset)
-        except NotLeader:
-            return ErrorCode.NOT_COORDINATOR
-        except (trio.TooSlowError, StorageError):
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        except (NotLeader, OwnBatchRefused, StorageError) as fault:
+            return append_refusal(self.led, fault)
         return ErrorCode.NONE

@@ -16,6 +16,7 @@ import trio
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
+from broker.coordinator_log import wait_safe
 from broker.groups.coordinated_partition import CoordinatedPartition
 from broker.groups.loading import load
 from broker.groups.settings import MAX_STRING_BYTES, GroupSettings
@@ -249,7 +250,7 @@ class GroupCoordinator:
         self._waiting.give(answers if error is ErrorCode.NONE else _instead(answers, error))
 
     async def _wait_safe(self, partition: CoordinatedPartition, offset: int) -> ErrorCode:
-        return await partition.wait_safe(offset, self._settings.offset_commit_timeout_ms)
+        return await wait_safe(partition.led, offset, self._settings.offset_commit_timeout_ms)
 
     # Time
 

@@ -15,6 +15,7 @@ import trio
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
+from broker.coordinator_log import wait_safe
 from broker.led_partition import TRANSACTION_STATE, LedPartition, NotLeader
 from broker.log.results import StorageError
 from broker.metadata_cache import MetadataCache
@@ -175,7 +176,7 @@ class TransactionCoordinator:
             if log.transactions is None:
                 return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             part = dict(log.transactions.all())
-            error = await log.wait_safe(log.last_written, self._settings.safe_within_ms)
+            error = await wait_safe(log.led, log.last_written, self._settings.safe_within_ms)
             if error is ErrorCode.NONE:
                 collected |= part
             elif error is not ErrorCode.NOT_COORDINATOR:  # then another one lists them
@@ -195,7 +196,7 @@ class TransactionCoordinator:
         answer, records = decide(log.loaded, self._node.clock.wall_ms())
         error = self._write(log, records)
         if error is ErrorCode.NONE:
-            error = await log.wait_safe(log.last_written, self._settings.safe_within_ms)
+            error = await wait_safe(log.led, log.last_written, self._settings.safe_within_ms)
         return answer if error is ErrorCode.NONE else error
 
     def _log_of(self, transactional_id: str) -> CoordinatedLog | ErrorCode:
@@ -288,7 +289,7 @@ class TransactionCoordinator:
         self, log: CoordinatedLog, transactional_id: str, kept: TransactionMetadata
     ) -> None:
         written = log.last_written
-        while (error := await log.wait_safe(written, self._settings.safe_within_ms)) is not (
+        while (error := await wait_safe(log.led, written, self._settings.safe_within_ms)) is not (
             ErrorCode.NONE
         ):
             if error is ErrorCode.NOT_COORDINATOR:

@@ -1,6 +1,5 @@
 """The transactional ids of one partition of `__transaction_state`, and its log."""
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -9,14 +8,13 @@ from typing import Final, TypeAlias
 
 import trio
 
+from broker.coordinator_log import append_refusal
 from broker.led_partition import LedPartition, NotLeader
 from broker.log.results import StorageError
 from broker.replication.partition import OwnBatchRefused
 from wire.errors import ErrorCode
 from wire.record_batch import Record, build_batch
 from wire.transaction_state import TransactionMetadata, encode_key, encode_value
-
-_LOG = logging.getLogger(__name__)
 
 TransactionRecord: TypeAlias = tuple[str, TransactionMetadata | None]
 """A transactional id and what is kept of it; None forgets it."""
@@ -85,39 +83,15 @@ class CoordinatedLog:
     def write(self, records: Sequence[TransactionRecord], wall_ms: int) -> ErrorCode:
         """Append and replay, with no await in between.
 
-        NOT_COORDINATOR without leadership, COORDINATOR_NOT_AVAILABLE when the disk fails,
-        UNKNOWN_SERVER_ERROR for records that the log does not take.
+        Return what `append_refusal` says of a fault.
         """
         try:
             for some in _in_pieces(records):
                 self.last_written = self.led.append_own(_batch(some, wall_ms)) + len(some) - 1
                 for record in some:
                     self.loaded.replay(record)
-        except NotLeader:
-            return ErrorCode.NOT_COORDINATOR
-        except OwnBatchRefused as fault:
-            _LOG.error("transaction records refused: %s", fault)
-            return ErrorCode.UNKNOWN_SERVER_ERROR
-        except StorageError as fault:
-            _LOG.error("%s-%d cannot be written: %s", self.led.topic, self.led.index, fault)
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        return ErrorCode.NONE
-
-    async def wait_safe(self, offset: int, timeout_ms: int) -> ErrorCode:
-        """Wait until the record at `offset` would survive a failover.
-
-        NOT_COORDINATOR when leadership ends first, COORDINATOR_NOT_AVAILABLE after `timeout_ms`
-        or when the disk fails.
-        """
-        if offset < self.led.high_watermark:
-            return ErrorCode.NONE
-        try:
-            with trio.fail_after(timeout_ms / 1000):
-                await self.led.wait_committed(offset)
-        except NotLeader:
-            return ErrorCode.NOT_COORDINATOR
-        except (trio.TooSlowError, StorageError):
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        except (NotLeader, OwnBatchRefused, StorageError) as fault:
+            return append_refusal(self.led, fault)
         return ErrorCode.NONE
 
 

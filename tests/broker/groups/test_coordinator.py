@@ -216,7 +216,7 @@ async def test_a_log_that_does_not_take_the_records_changes_nothing(
         await commit(rig, 1)
         rig.partition.log.config = replace(rig.partition.log.config, max_message_bytes=10)
         assert await commit(rig, 2) is ErrorCode.UNKNOWN_SERVER_ERROR
-        assert "group records refused" in caplog.text
+        assert "refused its coordinator's records" in caplog.text
         rig.partition.resign()
         assert await commit(rig, 3) is ErrorCode.NOT_COORDINATOR
         rig.partition.take(replace(rig.partition.leadership, leader=BROKER))
