@@ -14,7 +14,7 @@ from spark_audit.compare.explain import (
     TAKEN_ON_SOURCE,
     TAKEN_ON_TARGET,
 )
-from spark_audit.compare.judgements import Judgement
+from spark_audit.compare.judgements import ARROW_JUDGED, Judgement
 from spark_audit.compare.outcomes import FINDINGS, Kind
 from spark_audit.scan.committed import HoleReason
 from spark_audit.scan.scan_rows import ScanRow
@@ -40,18 +40,7 @@ _BY_PLACE: Final = (Kind.HOLE, Kind.CORRUPT, Kind.TOO_FAR)
 """Kinds whose findings are counted, not the offsets or records that each is about."""
 
 ARROW_FINDINGS: Final = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("kind", pa.string()),
-        ("source_offset", pa.int64()),
-        ("target_offset", pa.int64()),
-        ("records", pa.int64()),
-        ("timestamp_ms", pa.int64()),
-        ("key", pa.string()),
-        ("reason", pa.string()),
-        ("flow", pa.string()),
-    ]
+    [*(one for one in ARROW_JUDGED if one.name != "digest"), ("flow", pa.string())]
 )
 
 

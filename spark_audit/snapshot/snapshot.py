@@ -38,7 +38,12 @@ from spark_audit.snapshot.origins import Arrivals, Brought
 from spark_audit.snapshot.promises import Places, group_places, promises
 from spark_audit.snapshot.seals import CannotTell, Promotion, promotion_of
 from spark_audit.snapshot.set_aside import read_set_aside
-from spark_audit.snapshot.topic_settings import Setting, different_settings, is_compacted
+from spark_audit.snapshot.topic_settings import (
+    DifferentSetting,
+    Setting,
+    different_settings,
+    is_compacted,
+)
 from wire.errors import ErrorCode, describe
 from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from wire.net import Cluster, NetworkFault, TopicView, open_cluster
@@ -144,16 +149,7 @@ async def take_snapshot(
         places=places.by_partition,
         maps={} if wants.is_both_ways else _advanced(brought.state, on_target.logs),
         unaudited=(*places.unaudited, *brought.unaudited),
-        settings=tuple(
-            one
-            for topic in sorted(on_source.settings.keys() & on_target.settings.keys())
-            for one in different_settings(
-                topic,
-                on_source.settings[topic],
-                on_target.settings[topic],
-                flow.settings.names.matches,
-            )
-        ),
+        settings=_different_settings(flow, on_source, on_target),
     ).without(
         {
             partition: why
@@ -164,6 +160,18 @@ async def take_snapshot(
     if not snapshot.partitions and snapshot.untold:
         raise CannotTell(min(snapshot.untold.values()))
     return snapshot
+
+
+def _different_settings(
+    flow: FlowConfig, source: _ClusterBounds, target: _ClusterBounds
+) -> tuple[DifferentSetting, ...]:
+    return tuple(
+        one
+        for topic in sorted(source.settings.keys() & target.settings.keys())
+        for one in different_settings(
+            topic, source.settings[topic], target.settings[topic], flow.settings.names.matches
+        )
+    )
 
 
 def _with_promise(
