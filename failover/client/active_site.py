@@ -7,7 +7,7 @@ witness says so.
 """
 
 import logging
-from threading import Condition
+from threading import Condition, Lock
 from typing import Any, Final
 
 from kazoo.client import KazooClient, KazooState
@@ -41,6 +41,7 @@ class ActiveSiteWatch:
         self._current: ActiveSite | None = None
         self._written_at = 0
         self._posted: dict[str, bytes] = {}
+        self._posting = Lock()
         self._timeout_s = coordination.session_timeout_ms / 1000
         self._client = KazooClient(
             hosts=coordination.zookeeper,
@@ -101,8 +102,9 @@ class ActiveSiteWatch:
         It lies there until close(): it is written again when a session has ended, or when the
         witness has lost its memory.
         """
-        self._posted[path] = data
-        self._put(path, data)
+        with self._posting:
+            self._posted[path] = data
+            self._put(path, data)
 
     def posted(self, path: str) -> dict[str, bytes]:
         """Return the nodes below a path by name; raises WitnessUnreachable."""
@@ -148,9 +150,10 @@ class ActiveSiteWatch:
 
     def _put_again(self) -> None:
         """Write what was posted once more; after a fault the next connection does so."""
-        for path, data in tuple(self._posted.items()):
+        for path in tuple(self._posted):
             try:
-                self._put(path, data)
+                with self._posting:  # what is posted meanwhile must not be written over
+                    self._put(path, self._posted[path])
             except WitnessUnreachable as error:
                 _LOG.warning("what this client has posted may be gone: %s", error)
 
