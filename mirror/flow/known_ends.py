@@ -10,7 +10,7 @@ from runtime.known_ends import KnownEnd, KnownEnds, rest_s
 from runtime.long_document import LongDocument
 from runtime.long_nodes import delete_unnamed_parts, read_document, write_parts
 from runtime.witness import WitnessPaths
-from runtime.zookeeper import BadVersion, Check, NoNode, ZooKeeper
+from runtime.zookeeper import BadVersion, Check, Node, NodeExists, ZooKeeper
 
 _LOG = logging.getLogger(__name__)
 
@@ -89,14 +89,15 @@ class KnownEndsNode:
         witness raises.
         """
         now = known_ends(self._partitions, awake_since_ms, now_ms)
-        earlier = await self._earlier()
+        node = await self._zookeeper.get(self._path)
+        earlier = None if node is None else await self._earlier()
         # A source that answers has told which partitions there are.
         known_partitions = (
             self._share.seen if now.ends else frozenset(earlier.ends if earlier else ())
         )
         document = now.kept(earlier, known_partitions).encode()
         await write_parts(self._zookeeper, document, self._parts_path)
-        await self._write_head(document)
+        await self._write_head(document, node)
         return rest_s(len(document.head) + sum(map(len, document.parts.values())))
 
     async def _earlier(self) -> KnownEnds | None:
@@ -108,14 +109,20 @@ class KnownEndsNode:
             _LOG.warning("%s: %s: %s", self._name, self._path, fault)
             return None
 
-    async def _write_head(self, document: LongDocument) -> None:
+    async def _write_head(self, document: LongDocument, replaced: Node | None) -> None:
+        """Write the head in one step, so that nobody ever reads an empty one.
+
+        A worker that led earlier, and is late, writes nothing over what its successor wrote.
+        """
         try:
-            version = await self._zookeeper.set(self._path, document.head)
-        except NoNode:
-            await self._zookeeper.ensure(self._path)
-            version = await self._zookeeper.set(self._path, document.head)
-        claim = Check(path=self._path, version=version)
-        try:
+            if replaced is None:
+                await self._zookeeper.create(self._path, document.head, make_parents=True)
+                version = 0
+            else:
+                version = await self._zookeeper.set(
+                    self._path, document.head, version=replaced.version
+                )
+            claim = Check(path=self._path, version=version)
             await delete_unnamed_parts(self._zookeeper, document.head, self._parts_path, claim)
-        except BadVersion:
+        except (NodeExists, BadVersion):
             _LOG.debug("%s: another worker has written %s", self._name, self._path)

@@ -1,9 +1,11 @@
 """What the leading worker writes down of its source: what it heard, and whether that was all."""
 
+from typing import Any
 from uuid import UUID
 
 import pytest
 
+import mirror.flow.known_ends as module
 from mirror.flow.flow_state import FlowState
 from mirror.flow.known_ends import (
     ANSWERS_OF_BEFORE_MS,
@@ -17,7 +19,7 @@ from mirror.flow.known_ends import (
 from mirror.state.partition import MirroredPartition
 from offset_translation.offset_map import OffsetMap
 from runtime.known_ends import KnownEnd, KnownEnds
-from runtime.long_nodes import read_document
+from runtime.long_nodes import read_document, write_parts
 from runtime.witness import WitnessPaths
 from runtime.zookeeper import ZooKeeper, open_zookeeper
 from tests.mirror.building import flow_with
@@ -121,3 +123,39 @@ async def test_a_new_leader_keeps_what_its_predecessor_knew_until_it_hears_itsel
         await zookeeper.set(PATHS.known_ends("dc1", "dc2"), b"garbage")
         await node_of(zookeeper, flow).publish(2_000, 9_900)
         assert (await known(zookeeper)).ends.keys() == {OWN}
+
+
+@pytest.mark.integration
+async def test_what_is_written_first_is_whole_from_the_first_moment_on(
+    empty_zookeeper: str,
+) -> None:
+    async with open_zookeeper(empty_zookeeper, session_timeout_ms=4_000) as zookeeper:
+        flow, own = flow_with()
+        own.heard(source_end=7, readable_end=7, now_ms=1_000)
+        await node_of(zookeeper, flow).publish(0, 1_500)
+        node = await zookeeper.get(PATHS.known_ends("dc1", "dc2"))
+        assert node is not None
+        assert node.version == 0  # whoever reads between two steps would read an empty document
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("already_written", [False, True])
+async def test_a_late_leader_writes_nothing_over_what_its_successor_wrote(
+    empty_zookeeper: str, already_written: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_zookeeper(empty_zookeeper, session_timeout_ms=4_000) as zookeeper:
+        late, own = flow_with()
+        own.heard(source_end=7, readable_end=7, now_ms=1_000)
+        if already_written:
+            await node_of(zookeeper, late).publish(0, 1_500)
+        successor, own = flow_with()
+        own.heard(source_end=9, readable_end=9, now_ms=2_000)
+
+        async def while_it_was_late(*arguments: Any) -> None:
+            monkeypatch.undo()
+            await node_of(zookeeper, successor).publish(0, 2_500)
+            await write_parts(*arguments)
+
+        monkeypatch.setattr(module, "write_parts", while_it_was_late)
+        await node_of(zookeeper, late).publish(0, 2_600)
+        assert (await known(zookeeper)).ends[OWN].end == 9
