@@ -6,7 +6,7 @@ that later steps rely on are typed (`failover.facts`).
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
@@ -35,6 +35,7 @@ from failover.fence import (
 from failover.flow import FlowControl
 from failover.groups import GROUPS_BYTES, BothMaps, fitting, move_groups
 from failover.journal import Journal, PartitionEnds
+from failover.journal_size import why_too_long
 from failover.journals import mirrored_away
 from failover.lease import Lease
 from failover.leaving import CountFollowers, wait_left, wait_plain_left
@@ -125,31 +126,16 @@ class PromotionEffects:
     # --- looking ---------------------------------------------------------------------------------
 
     async def _preflight(self, journal: Journal) -> StepOutcome:
-        if journal.kind is PromotionKind.PLANNED:
-            partitions = await self.source.partitions(self.flow)
-            await wait_close_behind(
-                self.source,
-                partitions,
-                self.follower,
-                max_lag=self.limits.max_lag_before_fence,
-                timeout_ms=self.limits.catch_up_timeout_ms,
-            )
-            plain = await wait_plain_left(
-                self.source,
-                self.flow.groups,
-                self.count_followers,
-                target=self.target.name,
-                timeout_ms=self.limits.group_drain_timeout_ms,
-                is_insisted=self.is_insisted,
-            )
-        else:
-            partitions, plain = await self.target.partitions(self.flow), {}
+        is_planned = journal.kind is PromotionKind.PLANNED
+        looked = self.source if is_planned else self.target
+        partitions = await looked.partitions(self.flow)
         if not partitions:
-            looked = self.source if journal.kind is PromotionKind.PLANNED else self.target
             raise StepFailed(
                 f"no topic of the flow {self.flow.name} is on {looked.name}, so nothing moves;"
                 " `mirror topics` says why"
             )
+        _require_room(partitions)
+        plain = await self._wait_ready(partitions) if is_planned else {}
         # What `open-target` will need is tried before anybody is kept from writing.
         await self.evidence.require_writable(self._required(journal))
         # A promotion that this one replaces may have opened the target already.
@@ -161,6 +147,27 @@ class PromotionEffects:
         if journal.kind is PromotionKind.SOURCE_LOST:
             facts = {**facts, "unmirrored": await self._unmirrored(partitions)}
         return StepOutcome(facts=facts)
+
+    async def _wait_ready(self, partitions: tuple[TopicPartition, ...]) -> Mapping[str, int]:
+        """Wait for what would hold up writes behind the fence; return the members that stay.
+
+        They are counted by group. Raises StepFailed.
+        """
+        await wait_close_behind(
+            self.source,
+            partitions,
+            self.follower,
+            max_lag=self.limits.max_lag_before_fence,
+            timeout_ms=self.limits.catch_up_timeout_ms,
+        )
+        return await wait_plain_left(
+            self.source,
+            self.flow.groups,
+            self.count_followers,
+            target=self.target.name,
+            timeout_ms=self.limits.group_drain_timeout_ms,
+            is_insisted=self.is_insisted,
+        )
 
     async def _unmirrored(self, partitions: Collection[TopicPartition]) -> dict[str, int]:
         """Return how many partitions of each topic the mirror knew of and the target has not."""
@@ -221,6 +228,7 @@ class PromotionEffects:
     async def _fence(self, journal: Journal) -> StepOutcome:
         if journal.kind is PromotionKind.PLANNED:
             closed = await self._close_source(journal)
+            _require_room(closed)
             await self._require_way_back(closed)
             topics = FenceFacts(topics=_counted(closed)).encode()
             return StepOutcome(facts={"fenced": True, "partitions": len(closed), **topics})
@@ -492,6 +500,13 @@ class PromotionEffects:
 def _counted(partitions: Iterable[TopicPartition]) -> dict[str, int]:
     """Return how many partitions each topic has."""
     return dict(Counter(topic for topic, _ in partitions))
+
+
+def _require_room(partitions: Iterable[TopicPartition]) -> None:
+    """Raise StepFailed where nobody could read the journal of all these any more."""
+    too_long = why_too_long(_counted(partitions))
+    if too_long is not None:
+        raise StepFailed(too_long)
 
 
 def _drained_logs(journal: Journal) -> SourceLogs:

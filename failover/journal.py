@@ -28,8 +28,9 @@ any more are deleted (`failover.journals`).
 `facts` differ by step. Those of `preflight`, `fence` and `drain` decide later steps
 (`failover.facts`); all others are for people: offsets, groups, counts.
 
-There is no limit of partitions: `partitions` and facts that are long lie in nodes of their own,
-below `<coordination.path>/failover/journal-parts/<epoch>` (`runtime.long_document`).
+`partitions` and facts that are long lie in nodes of their own, below
+`<coordination.path>/failover/journal-parts/<epoch>` (`runtime.long_document`). What would be longer
+than anybody reads is refused beforehand (`failover.journal_size`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias, assert_never
 
 from failover.journal import Journal
+from failover.journal_size import why_too_long
 from failover.loss import Loss, beyond_budget, loss_document, loss_lines
 from failover.steps import ORDER, Direction, PromotionKind, StepName, is_switched
 from runtime.config import NO_LIMIT, LossBudget
@@ -144,6 +145,9 @@ def decide(snapshot: SitesView, request: PromotionRequest) -> Decision:
             reason=f"no topic of the flow {snapshot.flow} is on {view.name}, so nothing moves;"
             " `mirror topics` says why"
         )
+    too_long = why_too_long(Counter(topic for topic, _ in view.ends))
+    if too_long is not None:
+        return Refusal(reason=too_long)
     return Plan(
         site=request.site,
         source=snapshot.active,

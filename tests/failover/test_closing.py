@@ -209,3 +209,17 @@ async def wait_briefly(*arguments: Any) -> None:
     """Ask the fence for a moment only."""
     await trio.lowlevel.checkpoint()
     await wait_holds(*arguments, timeout_s=0.2)
+
+
+async def test_partitions_beyond_what_a_journal_holds_are_refused_before_the_fence_and_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as that may have been made since the plan."""
+    async with stage(tmp_path) as there:
+        monkeypatch.setattr("failover.journal_size.MAX_BYTES", 0)
+        why = "MB can be read: share the topics among two files"
+        with pytest.raises(StepFailed, match=why):
+            await there.run(replace(begun(), steps=()), StepName.PREFLIGHT)
+        assert there.source.times_set == 0
+        with pytest.raises(StepFailed, match=why):
+            await there.run(begun(), StepName.FENCE)
