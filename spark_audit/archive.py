@@ -25,7 +25,7 @@ PACKAGES: Final = (
     "trio",
     "yaml",
 )
-COMPILED: Final = ("anycrc", "cramjam", "fastcrc", "pyarrow")
+COMPILED: Final = ("anycrc", "cramjam", "fastcrc", "pyarrow", "xxhash")
 _LEFT_OUT: Final = frozenset({"__pycache__", "_tests"})
 _TIMES: Final = MappingProxyType({"date_time": (2020, 1, 1, 0, 0, 0)})
 """Equal files give an equal archive."""

@@ -20,6 +20,7 @@ from wire.record_batch import (
     iterate_batches,
     iterate_record_heads,
     iterate_records,
+    times_and_tails,
 )
 
 _CONTROL_KEY = Struct(">hh")  # version, type: Kafka's ControlRecordType
@@ -50,10 +51,25 @@ class Hole:
 
 
 class CommittedBatch(NamedTuple):
-    """The records of one batch that lie inside the asked range, in order."""
+    """Records of one batch inside the asked range, one behind the other; no object for each."""
 
     producer_id: int
-    heads: Sequence[RecordHead]
+    first_offset: int
+    times_ms: Sequence[int]
+    tails: Sequence[bytes]
+    """Key, value and headers, still encoded."""
+
+    @property
+    def stop_offset(self) -> int:
+        """Return the offset behind the last record."""
+        return self.first_offset + len(self.tails)
+
+    def heads(self) -> Iterator[RecordHead]:
+        """Yield the records one by one."""
+        for offset, (time_ms, tail) in enumerate(
+            zip(self.times_ms, self.tails, strict=True), self.first_offset
+        ):
+            yield RecordHead(offset, time_ms, tail)
 
 
 class AbortedTransaction(NamedTuple):
@@ -121,31 +137,54 @@ class CommittedLog:
 
     def _records(self, header: BatchHeader, batch: memoryview) -> Iterator[CommittedBatch | Hole]:
         try:
-            heads = list(iterate_record_heads(batch))
+            if header.has_offset_holes:
+                found = _runs(header.producer_id, list(iterate_record_heads(batch)))
+            else:
+                times_ms, tails = times_and_tails(batch)
+                found = [CommittedBatch(header.producer_id, header.base_offset, times_ms, tails)]
         except CorruptBatch as fault:
             detail = f"the batch at offset {header.base_offset}: {fault.reason}"
             yield from self._skip_to(header.next_offset, HoleReason.CORRUPT, detail)
             return
-        if not header.has_offset_holes:
-            heads = _in_place(heads, header.base_offset)
-        if header.base_offset < self.position or header.next_offset > self._stop:
-            heads = [head for head in heads if self.position <= head.offset < self._stop]
-        if not header.has_offset_holes:
-            yield CommittedBatch(header.producer_id, heads)
-            self.position = min(header.next_offset, self._stop)
-            return
-        for head in heads:
-            yield from self._skip_to(head.offset, HoleReason.GAP)
-            yield CommittedBatch(header.producer_id, (head,))
-            self.position = head.offset + 1
+        for run in found:
+            inside = _between(run, self.position, self._stop)
+            if inside.tails:
+                yield from self._skip_to(inside.first_offset, HoleReason.GAP)
+                yield inside
+                self.position = inside.stop_offset
         yield from self._skip_to(header.next_offset, HoleReason.GAP)
 
 
-def _in_place(heads: list[RecordHead], base_offset: int) -> list[RecordHead]:
-    """Return the heads with the offsets at which they lie, whatever a producer made them claim."""
-    if all(head.offset == offset for offset, head in enumerate(heads, base_offset)):
-        return heads
-    return [head._replace(offset=offset) for offset, head in enumerate(heads, base_offset)]
+def _runs(producer_id: int, heads: Sequence[RecordHead]) -> list[CommittedBatch]:
+    """Return the records between whose offsets others are missing, in parts without holes."""
+    starts = [
+        number
+        for number, head in enumerate(heads)
+        if number == 0 or head.offset != heads[number - 1].offset + 1
+    ]
+    stops = [*starts[1:], len(heads)] if heads else []
+    return [
+        CommittedBatch(
+            producer_id,
+            heads[start].offset,
+            [head.timestamp_ms for head in heads[start:stop]],
+            [head.tail for head in heads[start:stop]],
+        )
+        for start, stop in zip(starts, stops, strict=True)
+    ]
+
+
+def _between(run: CommittedBatch, start: int, stop: int) -> CommittedBatch:
+    """Return the part of a run whose offsets lie in [start, stop)."""
+    if start <= run.first_offset and run.stop_offset <= stop:
+        return run
+    first = min(max(0, start - run.first_offset), len(run.tails))
+    last = max(first, min(stop - run.first_offset, len(run.tails)))
+    return run._replace(
+        first_offset=run.first_offset + first,
+        times_ms=run.times_ms[first:last],
+        tails=run.tails[first:last],
+    )
 
 
 class _Transactions:

@@ -75,7 +75,7 @@ class LastSink:
         """See Sink; nothing is wanted beyond the limit."""
         if isinstance(content, Hole):
             return True
-        for head in content.heads:
+        for head in content.heads():
             key, value = key_and_value(head.tail)
             if key is None:
                 continue

@@ -8,7 +8,7 @@ KeySink      the first and last records of each wanted key      what a cleaner m
 """
 
 from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -18,12 +18,10 @@ from spark_audit.scan.digests import (
     RangeCutter,
     java_time,
     key_digest,
-    record_digest,
     record_digests,
 )
 from spark_audit.scan.entries import Entry, entry_of, key_of
 from spark_audit.scan.scan_rows import RowKind, ScanRow, hole_row, range_row
-from wire.record_batch import RecordHead
 
 _ADDED_UP: Final = (HoleReason.MARKER, HoleReason.ELSEWHERE)
 """Holes that explain nothing, of which only the number of offsets counts."""
@@ -99,37 +97,19 @@ class RangeSink:
             if self._cutter.has_begun:
                 self._holes.add(content)
             return True
-        if not content.heads:
-            return True
-        first = content.heads[0]
-        if self._first_ms is not None and first.offset != self._run_stop:
+        first = content.first_offset
+        if self._first_ms is not None and first != self._run_stop:
             self._runs += (self._run_start, self._run_stop - self._run_start)
-            self._run_start = first.offset
-        digests = record_digests(content.heads)
-        if self._cutter.add_all(first.offset, digests):
-            self._begin(first)
-        elif not self._add_each(content.heads, digests):
-            return False
-        self._run_stop = content.heads[-1].offset + 1
-        return True
-
-    def _begin(self, head: RecordHead) -> None:
-        """Note where a range begins, if none is under way."""
-        if self._first_ms is None:
-            self._first_ms = java_time(head.timestamp_ms)
-            self._run_start = head.offset
-
-    def _add_each(self, heads: Sequence[RecordHead], digests: Sequence[bytes]) -> bool:
-        """Add records one by one and return whether more is wanted."""
-        for head, digest in zip(heads, digests, strict=True):
-            if self._cutter.has_begun:
-                self._begin(head)
-            completed = self._cutter.add(head.offset, digest)
+            self._run_start = first
+        digests = record_digests(content.times_ms, content.tails)
+        for start, stop, completed in self._cutter.add(first, digests):
+            if self._first_ms is None:
+                self._first_ms = java_time(content.times_ms[start])
+                self._run_start = first + start
             if completed is not None:
-                self._rows.append(self._row(completed, head.offset + 1))
-            if self._cutter.is_done:
-                return False
-        return True
+                self._rows.append(self._row(completed, first + stop))
+        self._run_stop = content.stop_offset
+        return not self._cutter.is_done
 
     def _row(self, completed: DigestRange, stop: int) -> ScanRow:
         row = range_row(
@@ -165,11 +145,11 @@ class WindowSink:
         if isinstance(content, Hole):
             self._holes.add(content)
             return True
-        if len(self.offsets) + len(content.heads) > self._limit:
+        if len(self.offsets) + len(content.tails) > self._limit:
             self.is_over = True
             return False
-        self.offsets.extend(head.offset for head in content.heads)
-        self.digests += record_digests(content.heads)
+        self.offsets.extend(range(content.first_offset, content.stop_offset))
+        self.digests += record_digests(content.times_ms, content.tails)
         return True
 
     def is_past(self, offset: int) -> bool:
@@ -192,7 +172,7 @@ class PickSink:
     def take(self, content: CommittedBatch | Hole) -> bool:
         """See Sink; no more is wanted once all are there."""
         if isinstance(content, CommittedBatch):
-            for head in content.heads:
+            for head in content.heads():
                 if head.offset in self._wanted:
                     self.entries[head.offset] = entry_of(head, content.producer_id)
         return len(self.entries) < len(self._wanted)
@@ -215,8 +195,8 @@ class FirstSink:
     def take(self, content: CommittedBatch | Hole) -> bool:
         """See Sink; no more is wanted once all are there."""
         if isinstance(content, CommittedBatch):
-            for head in content.heads:
-                digest = record_digest(head)
+            digests = record_digests(content.times_ms, content.tails)
+            for digest, head in zip(digests, content.heads(), strict=True):
                 if digest in self._wanted:
                     self._keep(entry_of(head, content.producer_id, digest))
         return self._missing > 0
@@ -254,7 +234,7 @@ class KeySink:
     def take(self, content: CommittedBatch | Hole) -> bool:
         """See Sink; there is always more wanted."""
         if isinstance(content, CommittedBatch):
-            for head in content.heads:
+            for head in content.heads():
                 key, is_tombstone = key_of(head.tail)
                 if key is not None and (digest := key_digest(key)) in self._wanted:
                     self._note(digest, head.offset, is_tombstone=is_tombstone)
@@ -283,12 +263,12 @@ class RecordSink:
     def take(self, content: CommittedBatch | Hole) -> bool:
         """See Sink; there is always more wanted."""
         if isinstance(content, CommittedBatch):
-            for head in content.heads:
-                digest = record_digest(head)
-                if digest in self._wanted:
-                    self._rows.append(
-                        ScanRow(RowKind.RECORD.value, head.offset, head.offset + 1, 1, digest)
-                    )
+            digests = record_digests(content.times_ms, content.tails)
+            self._rows += (
+                ScanRow(RowKind.RECORD.value, offset, offset + 1, 1, digest)
+                for offset, digest in enumerate(digests, content.first_offset)
+                if digest in self._wanted
+            )
         return True
 
     def is_past(self, offset: int) -> bool:

@@ -1,6 +1,7 @@
 """Record batches: the bytes that Kafka's documentation describes, and nothing but CorruptBatch."""
 
 import struct
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -26,6 +27,7 @@ from wire.record_batch import (
     records_payload,
     rewrite,
     stamp_append_time,
+    times_and_tails,
 )
 from wire.record_batch.varints import read_varint, read_varlong, varint
 
@@ -366,6 +368,47 @@ def test_an_impossible_record_is_corrupt_at_its_byte(payload: bytes) -> None:
 def test_an_impossible_record_head_is_corrupt(payload: bytes) -> None:
     with pytest.raises(CorruptBatch):
         list(iterate_record_heads(batch_of(payload)))
+    with pytest.raises(CorruptBatch):
+        times_and_tails(batch_of(payload))
+
+
+@given(record_lists(), codecs, st.lists(st.tuples(st.integers(0, 4_000), st.integers(0, 255))))
+def test_times_and_tails_are_those_of_the_heads_or_are_as_damaged(
+    records: list[Record], codec: Compression, damage: list[tuple[int, int]]
+) -> None:
+    batch = bytearray(build_batch(records, compression=codec, base_offset=records[0].offset))
+    for at, value in damage:
+        batch[HEADER_BYTES + at % (len(batch) - HEADER_BYTES)] = value
+    assert _outcome(lambda: times_and_tails(batch)) == _outcome(lambda: _by_heads(batch))
+
+
+def _by_heads(batch: bytes | bytearray) -> tuple[list[int], list[bytes]]:
+    heads = list(iterate_record_heads(batch))
+    return [head.timestamp_ms for head in heads], [head.tail for head in heads]
+
+
+def _outcome(read: Callable[[], tuple[list[int], list[bytes]]]) -> object:
+    """Return what was read, or the byte at which the batch is damaged."""
+    try:
+        return read()
+    except CorruptBatch as fault:
+        return fault.position
+
+
+def test_an_append_time_is_that_of_all_records_without_objects_too() -> None:
+    batch = bytearray(GOLDEN)
+    stamp_append_time(batch, 9_000)
+    assert times_and_tails(batch) == ([9_000, 9_000], [FIRST[4:], SECOND[4:]])
+
+
+def test_a_time_that_leads_out_of_its_64_bits_wraps_as_javas_does() -> None:
+    last = (1 << 63) - 1
+    batch = build_batch([Record(0, last, b"k", None), Record(1, last, b"k", None)])
+    later = bytearray(batch)
+    second = HEADER_BYTES + 1 + (batch[HEADER_BYTES] >> 1)
+    later[second + 2] = 1 << 1
+    assert times_and_tails(later)[0] == [last, -(1 << 63)]
+    assert [head.timestamp_ms for head in iterate_record_heads(later)] == [last, -(1 << 63)]
 
 
 @given(st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1))

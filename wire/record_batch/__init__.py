@@ -27,6 +27,7 @@ from wire.record_batch.reading import (
     iterate_record_heads,
     iterate_records,
     records_payload,
+    times_and_tails,
 )
 
 __all__ = [
@@ -52,4 +53,5 @@ __all__ = [
     "records_payload",
     "rewrite",
     "stamp_append_time",
+    "times_and_tails",
 ]

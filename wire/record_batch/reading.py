@@ -3,8 +3,9 @@
     length | attributes | timestamp delta | offset delta | key | value | headers
     varint   int8         varlong           varint       '-- the tail, kept as bytes --'
 
-Two ways: `iterate_records` decodes everything; `iterate_record_heads` parses the first four
-numbers and keeps the tail as bytes, which is all that renumbering a batch with holes needs.
+Three ways: `iterate_records` decodes everything; `iterate_record_heads` parses the first four
+numbers and keeps the tail as bytes, which is all that renumbering a batch with holes needs;
+`times_and_tails` leaves out the offsets too, and makes no object for a record.
 """
 
 from collections.abc import Iterator
@@ -116,6 +117,65 @@ def iterate_record_heads(
         yield RecordHead(base_offset + offset_delta, timestamp_ms, payload[tail_start:position])
     if position != end:
         raise CorruptBatch(position, f"{end - position} bytes follow the last counted record")
+
+
+def times_and_tails(  # noqa: C901, PLR0912 - a call for each number would double its time
+    batch: Buffer, *, limit_bytes: int = MAX_RECORDS_BYTES
+) -> tuple[list[int], list[bytes]]:
+    """Return the time in ms and the raw tail of each record of one whole batch, in order.
+
+    For batches without holes, whose records lie one behind the other whatever they claim. A third
+    of the time of `iterate_record_heads`, and fails as that does.
+    """
+    header = parse_header(batch)
+    payload = records_payload(batch, header, limit_bytes=limit_bytes)
+    base_timestamp = header.base_timestamp
+    times: list[int] = []
+    tails: list[bytes] = []
+    position, size = 0, len(payload)
+    for _ in range(header.record_count):
+        start = position
+        try:
+            raw = payload[position]
+            if raw < 0x80:
+                end = position + 1 + ((raw >> 1) ^ -(raw & 1))
+                position += 2
+            elif (second := payload[position + 1]) < 0x80:
+                end = position + 2 + (((raw & 0x7F) >> 1 | second << 6) ^ -(raw & 1))
+                position += 3
+            else:
+                length, position = read_varint(payload, position)
+                end, position = position + length, position + 1
+            raw = payload[position]
+            if raw < 0x80:
+                times.append(base_timestamp + ((raw >> 1) ^ -(raw & 1)))
+                position += 1
+            elif (second := payload[position + 1]) < 0x80:
+                delta = ((raw & 0x7F) >> 1 | second << 6) ^ -(raw & 1)
+                times.append(base_timestamp + delta)
+                position += 2
+            else:
+                delta, position = read_varlong(payload, position)
+                times.append(base_timestamp + delta)
+            if payload[position] < 0x80:
+                position += 1
+            elif payload[position + 1] < 0x80:
+                position += 2
+            else:
+                _, position = read_varint(payload, position)
+        except (IndexError, ValueError) as fault:
+            raise CorruptBatch(start, "a record's head is damaged or missing") from fault
+        if not position <= end <= size:
+            raise CorruptBatch(start, f"a record from {position} cannot end at {end}")
+        tails.append(payload[position:end])
+        position = end
+    if position != size:
+        raise CorruptBatch(position, f"{size - position} bytes follow the last counted record")
+    if header.is_log_append_time:
+        return [header.max_timestamp] * len(tails), tails
+    if times and (min(times) < _LEAST_MS or max(times) > _MOST_MS):
+        times = list(map(as_int64, times))
+    return times, tails
 
 
 def _head(payload: bytes, position: int) -> tuple[int, int, int, int]:

@@ -5,6 +5,8 @@ from tests.spark_audit.logs import Pair
 from tests.spark_audit.planted.planting import Planted, PlantedFinding
 
 MIRRORED = 1_500
+KEPT = 4_000
+"""Enough for several ranges: one alone may be equal by chance."""
 BACKLOG = 8_000
 """Some ranges, behind the one that the target's end cuts in two."""
 BEHIND, LOST_BEFORE, GONE_ON = "backlog", "backlog behind a loss", "backlog gone on"
@@ -28,7 +30,7 @@ def _plant_retention_far_ahead() -> tuple[
         aged.batches.clear()
         pair.mirror("kept")
         lost = pair.source.append("lost") if topic in LOST_BEHIND_AGED else []
-        pair.mirror(*(f"new {number}" for number in range(MIRRORED)))
+        pair.mirror(*(f"new {number}" for number in range(KEPT)))
         expected[topic] = {("lost", offset, None) for offset in lost}
     return pairs, expected
 

@@ -65,7 +65,7 @@ def _read(
             case Hole():
                 found.append((one.reason, one.start_offset, one.stop_offset))
             case CommittedBatch():
-                found += [head.offset for head in one.heads]
+                found += [head.offset for head in one.heads()]
     return found
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spark_audit.scan import digests
 from spark_audit.scan.digests import (
     MAX_RANGE_RECORDS,
     DigestRange,
@@ -27,8 +28,7 @@ def _ranges(log: list[tuple[int, bytes]], *splits: int) -> list[DigestRange]:
         cutter = RangeCutter(starts_log=start == 0, split_stop=stop)
         for offset, digest in log:
             if offset >= start and not cutter.is_done:
-                completed = cutter.add(offset, digest)
-                found += [completed] if completed else []
+                found += [done for *_, done in cutter.add(offset, [digest]) if done]
         last = cutter.finish()
         found += [last] if last else []
     return found
@@ -49,6 +49,43 @@ def test_however_a_log_is_split_its_ranges_are_the_same(
     log: list[tuple[int, bytes]], splits: list[int]
 ) -> None:
     assert _ranges(log, *splits) == _ranges(log)
+
+
+@given(
+    st.lists(st.sampled_from([CUT, ORDINARY]), min_size=1, max_size=40),
+    st.lists(st.integers(1, 40), min_size=1, max_size=5),
+    st.integers(0, 40),
+    st.booleans(),
+)
+def test_however_many_records_come_at_once_the_ranges_are_the_same(
+    log: list[bytes], sizes: list[int], split_stop: int, starts_log: bool
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(digests, "MAX_RANGE_RECORDS", 5)
+        single, together = (
+            RangeCutter(starts_log=starts_log, split_stop=split_stop) for _ in range(2)
+        )
+        one_by_one = _completed(single, log, [1])
+        assert _completed(together, log, sizes) == one_by_one
+        assert together.finish() == single.finish()
+        assert together.is_done == single.is_done
+
+
+def _completed(
+    cutter: RangeCutter, log: list[bytes], sizes: list[int]
+) -> list[tuple[int, int, DigestRange | None]]:
+    """Return the last stretch of each range in offsets, with the range."""
+    found: list[tuple[int, int, DigestRange | None]] = []
+    offset = number = 0
+    while offset < len(log) and not cutter.is_done:
+        some = log[offset : offset + sizes[number % len(sizes)]]
+        found += [
+            (done.start_offset, offset + stop, done)
+            for _, stop, done in cutter.add(offset, some)
+            if done
+        ]
+        offset, number = offset + len(some), number + 1
+    return found
 
 
 def test_a_time_beyond_64_bits_is_what_java_makes_of_it() -> None:

@@ -14,7 +14,7 @@ from spark_audit.scan.entries import KEY_BYTES, Entry, entry_of
 from spark_audit.scan.scan_rows import ScannedLog, ScanRow, arrow_batches
 from spark_audit.scan.sinks import FirstSink, HoleRows, RangeSink, WindowSink
 from spark_audit.snapshot.side import Side
-from wire.record_batch import Record, RecordHead, build_batch, iterate_record_heads
+from wire.record_batch import Record, RecordHead, build_batch, iterate_record_heads, times_and_tails
 
 
 def _hole(start: int, stop: int, reason: HoleReason, detail: str = "") -> Hole:
@@ -22,7 +22,12 @@ def _hole(start: int, stop: int, reason: HoleReason, detail: str = "") -> Hole:
 
 
 def _batch(*records: Record) -> CommittedBatch:
-    return CommittedBatch(9, list(iterate_record_heads(build_batch(records))))
+    return CommittedBatch(9, records[0].offset, *times_and_tails(build_batch(records)))
+
+
+def _in_a_batch(heads: list[RecordHead]) -> CommittedBatch:
+    times_ms, tails = [head.timestamp_ms for head in heads], [head.tail for head in heads]
+    return CommittedBatch(9, heads[0].offset, times_ms, tails)
 
 
 def _entries(*records: Record) -> list[Entry]:
@@ -97,7 +102,7 @@ def test_a_window_beyond_the_limit_is_not_held() -> None:
 
 def test_of_wanted_digests_the_first_copies_are_kept() -> None:
     batch = _batch(*(Record(offset, 1, b"k", b"v") for offset in range(3)))
-    sink = FirstSink([record_digest(batch.heads[0])], copies=2)
+    sink = FirstSink([record_digest(next(batch.heads()))], copies=2)
     assert not sink.take(batch)
     assert [[one.offset for one in some] for some in sink.entries.values()] == [[0, 1]]
 
@@ -138,8 +143,8 @@ def test_ranges_do_not_depend_on_how_records_are_batched(
         whole, single = (RangeSink(starts_log=starts_log, split_stop=split_stop) for _ in range(2))
         ends = list(accumulate(sizes))
         batches = [heads[end - size : end] for end, size in zip(ends, sizes, strict=True)]
-        all(whole.take(CommittedBatch(9, batch)) for batch in batches)
-        all(single.take(CommittedBatch(9, [head])) for head in heads)
+        all(whole.take(_in_a_batch(batch)) for batch in batches)
+        all(single.take(_in_a_batch([head])) for head in heads)
         assert whole.rows() == single.rows()
 
 
@@ -147,7 +152,7 @@ def test_the_rest_of_a_log_is_a_range() -> None:
     sink = RangeSink(starts_log=True, split_stop=100)
     sink.take(_batch(Record(4, 1_000, b"k", b"v"), Record(5, 1_000, b"k", b"v")))
     (row,) = sink.rows()
-    assert (row.kind, row.start_offset, row.stop_offset, row.records) == ("range", 0, 2, 2)
+    assert (row.kind, row.start_offset, row.stop_offset, row.records) == ("range", 4, 6, 2)
     assert row.timestamp_ms == 1_000
 
 
