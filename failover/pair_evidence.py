@@ -1,7 +1,8 @@
 """What a promotion writes about the pair on both clusters, before and behind the switch.
 
 Before the switch each cluster carries that a promotion is under way: if the witness is lost between
-the switch and the new evidence, nobody takes the old site for the active one.
+the switch and the new evidence, nobody takes the old site for the active one. Each writing has a
+number that the witness holds first, so an old copy of the witness is known by its lower one.
 """
 
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ import trio
 from failover.site import Site, SiteUnclear, brief
 from runtime.clock import now_ms
 from runtime.config import Configuration
+from runtime.pair.evidence_number import take_number
 from runtime.pair.evidence_topic import write_evidence
 from runtime.pair.opening import evidence_of
 from runtime.witness import ActiveSite, Pair, WitnessPaths
@@ -67,6 +69,7 @@ class PairEvidence:
             self._configuration,
             Pair.decode(pair.data),
             ActiveSite.decode(active.data),
+            number=await take_number(self._zookeeper, paths),
             moving_to=moving_to,
             moving_epoch=moving_epoch,
         )

@@ -133,6 +133,9 @@ class Controller:
             if is_taken_over:
                 journal = await executor.look_again(journal)
             ended = await executor.carry_out(journal)
+            if ended.state is PromotionState.ROLLED_BACK:
+                # An old copy of the witness, of before this, would take it for under way.
+                await self.lease.act(effects.evidence.say_active)
         await forget_superfluous(self.zookeeper, self.paths, self.lease)
         return ended
 

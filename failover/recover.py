@@ -16,6 +16,7 @@ from offset_translation.map_records import map_topic_name
 from runtime.config import Configuration
 from runtime.map_writers import TO_ADOPT, MapWriters
 from runtime.pair.evidence import PairSeen
+from runtime.pair.evidence_number import take_number
 from runtime.pair.opening import look_at_pair, open_clusters, renew_evidence
 from runtime.pair.recovery import CannotRestore, NothingToRestore, Restore, decide_recovery
 from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
@@ -121,6 +122,8 @@ async def restore_witness(
                 await zookeeper.delete(path)
     await zookeeper.ensure(paths.root)
     writes: list[Operation] = []
+    # First: the witness may not say anew what an older one has said, with the number of that one.
+    await take_number(zookeeper, paths, above=wanted.number)
     for path, data in ((paths.pair, wanted.pair.encode()), (paths.active, wanted.active.encode())):
         node = await zookeeper.get(path)
         writes.append(
@@ -155,10 +158,12 @@ async def _adopt_maps(
 def describe_seen(seen: PairSeen) -> Iterator[str]:
     """Yield what the witness and each cluster say."""
     active = seen.active
-    yield f"witness     {'nothing' if active is None else _says(active)}"
+    number = f" (evidence number {seen.number})"
+    yield f"witness     {'nothing' if active is None else _says(active) + number}"
     for name, site in sorted(seen.sites.items()):
         if site.fault is not None:
             yield f"{name:<11} does not tell: {site.fault}"
             continue
         evidence = "no evidence" if site.evidence is None else site.evidence.describe()
-        yield f"{name:<11} {evidence} (cluster id {site.cluster_id or 'not told'})"
+        number = "" if site.evidence is None else f"evidence number {site.evidence.number}, "
+        yield f"{name:<11} {evidence} ({number}cluster id {site.cluster_id or 'not told'})"

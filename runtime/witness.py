@@ -2,6 +2,7 @@
 
 <path>/pair                                  Pair: the pair's id and the ids of its clusters
 <path>/active                                ActiveSite: who may write, and its epoch
+<path>/evidence-number                       EvidenceNumber: of the newest evidence on the clusters
 <path>/mirror/<source>-<target>/worker       WorkerInfo, ephemeral: the daemon that leads the flow
 <path>/mirror/<source>-<target>/workers/<id> mirror.workers.handover.Member, ephemeral: one at work
 <path>/mirror/<source>-<target>/assignment   mirror.workers.handover: who mirrors which partition
@@ -98,6 +99,14 @@ class ActiveSite(_JsonNode):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceNumber(_JsonNode):
+    """The number of the newest evidence that was written on any cluster; it only grows."""
+
+    KIND: ClassVar[str] = "evidence number"
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerInfo(_JsonNode):
     """The daemon that runs a flow: where it is and where its HTTP endpoint answers."""
 
@@ -172,6 +181,11 @@ class WitnessPaths:
     def active(self) -> str:
         """Return the path of the ActiveSite."""
         return f"{self.root}/active"
+
+    @property
+    def evidence_number(self) -> str:
+        """Return the path of the EvidenceNumber."""
+        return f"{self.root}/evidence-number"
 
     @property
     def lease(self) -> str:

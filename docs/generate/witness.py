@@ -14,7 +14,15 @@ from failover.journals import KEPT
 from mirror.state import orders
 from mirror.workers import handover
 from runtime import known_ends
-from runtime.witness import ActiveSite, FlowCommand, Pair, RunningFlow, WitnessPaths, WorkerInfo
+from runtime.witness import (
+    ActiveSite,
+    EvidenceNumber,
+    FlowCommand,
+    Pair,
+    RunningFlow,
+    WitnessPaths,
+    WorkerInfo,
+)
 from wire.topic_partition import TopicPartition
 
 INTRODUCTION: Final = """
@@ -31,6 +39,7 @@ MEMBER: Final = "<path>/groups/<group>/<member>"
 TREE: Final = (
     (PATHS.pair, "", "The pair: its id, made at the first start, and the ids of its clusters."),
     (PATHS.active, "", "The active site, its epoch, and where a planned promotion moves to."),
+    (PATHS.evidence_number, "", "The number of the newest evidence on the clusters."),
     (PATHS.worker(*FLOW), "ephemeral", "The worker that leads the flow: host, process and pages."),
     (f"{PATHS.workers(*FLOW)}/<id>", "ephemeral", "A worker at work, compressed with zlib."),
     (PATHS.assignment(*FLOW), "", "Which worker mirrors which partition, compressed with zlib."),
@@ -62,6 +71,7 @@ TREE: Final = (
 VALUES: Final = (
     (PATHS.pair, Pair),
     (PATHS.active, ActiveSite),
+    (PATHS.evidence_number, EvidenceNumber),
     (PATHS.worker(*FLOW), WorkerInfo),
     (PATHS.command(*FLOW), FlowCommand),
     (PATHS.running(*FLOW), RunningFlow),

@@ -10,6 +10,12 @@ is under way. A witness that knows less than the evidence is contradicted, and n
     none      some              contradicted: the witness has lost its memory
     epoch 3   epoch 2, or none  agreed; the cluster was away, its evidence is to be renewed
     epoch 3   epoch 4           contradicted: the witness is an old copy
+    number 7  number 8          contradicted: the same, of before a promotion that was taken back
+
+Anybody with the right to write to the topic can forge evidence, and it has to be readable without
+a witness, so nothing tells a forged record from another. It can only stop, never move: whatever it
+says, the witness decides or nobody acts, and `runtime.pair.recovery` restores without a person's
+word only what the witness or every cluster says.
 """
 
 import json
@@ -26,6 +32,8 @@ TOPIC: Final = "pair-evidence.internal"
 FORMAT: Final = 1
 MAX_EVIDENCE_BYTES: Final = 65_536
 """What is longer has not been written by us."""
+LARGEST_NUMBER: Final = 2**52
+"""No pair comes near it."""
 LARGEST_EPOCH: Final = 10**9
 """No pair comes near it. The journals of later ones would not sort, nor the next one be written."""
 
@@ -48,7 +56,8 @@ class Evidence:
 
     `path` is the pair's path in its witness, and the record's key. `clusters` has the cluster ids
     by site. `moving_to` and `moving_epoch` name a promotion that was begun and has not been seen to
-    end. `topics` has the patterns of each flow by its name.
+    end. `topics` has the patterns of each flow by its name. `number` grows with each change that a
+    promotion writes; earlier versions have none.
     """
 
     path: str
@@ -58,6 +67,7 @@ class Evidence:
     epoch: int
     moving_to: str | None = None
     moving_epoch: int | None = None
+    number: int = 0
     topics: Mapping[str, Patterns] = field(default_factory=dict)
 
     def encode(self) -> tuple[bytes, bytes]:
@@ -77,6 +87,11 @@ class Evidence:
         if self.moving_to is not None:
             moving = f", a promotion of {self.moving_to} (epoch {self.moving_epoch}) under way"
         return f"active {self.active}, epoch {self.epoch}{moving}"
+
+    @property
+    def age(self) -> tuple[int, int]:
+        """Return what is greater of what was written later."""
+        return self.epoch, self.number
 
 
 def key_of(path: str, sites: Collection[str]) -> bytes:
@@ -114,6 +129,7 @@ def _read(value: bytes) -> Evidence:
         epoch=_count(document["epoch"]),
         moving_to=None if moving_to is None else _text(moving_to),
         moving_epoch=None if begun is None else _count(begun),
+        number=_count(document.get("number", 0), LARGEST_NUMBER + 1),
         topics={
             _text(name): Patterns(
                 include=tuple(map(_text, each["include"])),
@@ -131,9 +147,9 @@ def _text(value: object) -> str:
     return value
 
 
-def _count(value: object) -> int:
-    if type(value) is not int or not 0 <= value < LARGEST_EPOCH:
-        raise TypeError(f"{value!r:.80} is no epoch")
+def _count(value: object, limit: int = LARGEST_EPOCH) -> int:
+    if type(value) is not int or not 0 <= value < limit:
+        raise TypeError(f"{value!r:.80} is no epoch or number")
     return value
 
 
@@ -161,7 +177,7 @@ class PairSeen:
     """The witness and both clusters as they were seen.
 
     `active` and `pair` are what the witness holds, None where it holds none; `journals` are the
-    epochs of the promotions that it knows of.
+    epochs of the promotions that it knows of, and `number` is that of the newest evidence.
     """
 
     path: str
@@ -170,6 +186,7 @@ class PairSeen:
     pair: Pair | None
     journals: Collection[int]
     sites: Mapping[str, SiteSeen]
+    number: int = 0
 
     @property
     def known_active(self) -> ActiveSite:
@@ -327,6 +344,11 @@ def _older_than(seen: PairSeen, active: ActiveSite, name: str, evidence: Evidenc
         return (
             f"{says}, but {name} says {evidence.describe()}, of which it knows nothing. {RECOVER}"
         )
+    if evidence.number > seen.number:
+        return (
+            f"{says}, but it is an old copy: {name} carries evidence number {evidence.number}, and"
+            f" the witness has come to {seen.number}. {RECOVER}"
+        )
     return None
 
 
@@ -341,6 +363,7 @@ def _stale(seen: PairSeen, active: ActiveSite) -> list[str]:
             evidence is None
             or seen.pair is None
             or (evidence.active, evidence.epoch) != (active.site, active.epoch)
+            or evidence.number != seen.number
             or evidence.clusters != seen.pair.clusters
             or evidence.moving_to is not None
         ):

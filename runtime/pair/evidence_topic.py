@@ -1,6 +1,6 @@
 """The evidence topic of one cluster: read whole, and written one record at a time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from runtime.pair.evidence import TOPIC, Evidence, EvidenceGarbled, decode_evidence
@@ -29,10 +29,12 @@ class EvidenceUnreadable(NetworkFault):
 
 
 async def read_evidence(cluster: Cluster, key: bytes) -> Sequence[Evidence]:
-    """Return the last evidence of each pair that the cluster carries; none without the topic.
+    """Return the newest evidence of each pair that the cluster carries; none without the topic.
 
-    A record that is not understood is passed over, unless it has this pair's key. Raises
-    NetworkFault, also where the topic may not be read.
+    Newest is what has the latest epoch and number, for as long as the cleaner keeps it: whoever
+    writes something older behind it hides nothing. A record that is not understood is passed over,
+    unless it is the last one with this pair's key. Raises NetworkFault, also where the topic may
+    not be read.
     """
     view = (await cluster.metadata([TOPIC], refresh=True)).topics.get(TOPIC)
     if view is None or view.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -47,38 +49,57 @@ async def read_evidence(cluster: Cluster, key: bytes) -> Sequence[Evidence]:
             raise EvidenceUnreadable(f"{TOPIC}: {bound.name}")
     assert isinstance(start, int), "checked above"
     assert isinstance(end, int), "checked above"
-    records: dict[bytes, bytes] = {}
+    carried = CarriedEvidence(key)
     try:
         async for header, batch in read_partition(cluster, *PARTITION, start, end):
-            records |= _key_values(header, batch)
+            for record_key, value in _key_values(header, batch):
+                carried.replay(record_key, value)
     except CorruptBatch as fault:
         raise EvidenceUnreadable(f"{TOPIC}: {fault}") from fault
-    return _understood(records, key)
+    return carried.newest()
 
 
-def _key_values(header: BatchHeader, batch: memoryview) -> dict[bytes, bytes]:
-    """Return the last value of each key in a batch; raises CorruptBatch."""
+def _key_values(header: BatchHeader, batch: memoryview) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the records of a batch that have a key, in order; raises CorruptBatch."""
     if not crc_is_valid(batch):
         raise CorruptBatch(0, "wrong checksum")
     if header.is_control:
-        return {}
-    return {
-        record.key: record.value or b""
-        for record in iterate_records(batch)
-        if record.key is not None
-    }
+        return
+    for record in iterate_records(batch):
+        if record.key is not None:
+            yield record.key, record.value or b""
 
 
-def _understood(records: Mapping[bytes, bytes], ours: bytes) -> list[Evidence]:
-    """Return what is evidence; raises EvidenceUnreadable where the pair's own is none."""
-    found: list[Evidence] = []
-    for key, value in records.items():
+class CarriedEvidence:
+    """What a topic says that is replayed record by record."""
+
+    def __init__(self, ours: bytes) -> None:
+        """Know the key of the pair whose evidence has to be understood."""
+        self._ours: Final = ours
+        self._newest: dict[bytes, Evidence] = {}
+        self._fault: EvidenceGarbled | None = None
+
+    def replay(self, key: bytes, value: bytes) -> None:
+        """Take the next record."""
+        if key == self._ours:
+            self._fault = None
         try:
-            found.append(decode_evidence(key, value))
+            found = decode_evidence(key, value)
         except EvidenceGarbled as fault:
-            if key == ours:
-                raise EvidenceUnreadable(f"{TOPIC} holds for {ours!r} {fault}") from fault
-    return found
+            if key == self._ours:
+                self._fault = fault
+            return
+        known = self._newest.get(key)
+        if known is None or known.age <= found.age:
+            self._newest[key] = found
+
+    def newest(self) -> list[Evidence]:
+        """Return the newest of each pair; raises EvidenceUnreadable where our last is garbled."""
+        if self._fault is not None:
+            raise EvidenceUnreadable(
+                f"{TOPIC} holds for {self._ours!r} {self._fault}"
+            ) from self._fault
+        return [*self._newest.values()]
 
 
 async def write_evidence(cluster: Cluster, evidence: Evidence, now_ms: int) -> None:

@@ -24,6 +24,7 @@ from runtime.pair.evidence import (
     judge,
     key_of,
 )
+from runtime.pair.evidence_number import read_number
 from runtime.pair.evidence_topic import read_evidence, write_evidence
 from runtime.witness import ActiveSite, Pair, WitnessPaths
 from runtime.zookeeper import Create, NodeExists, ZooKeeper
@@ -136,6 +137,7 @@ async def look_at_pair(
     await zookeeper.sync()
     active, pair = await zookeeper.get(paths.active), await zookeeper.get(paths.pair)
     journals = await zookeeper.children(paths.journals) or []
+    number = await read_number(zookeeper, paths)
     if active is None and not is_first_start:
         return await look_at_pair(configuration, zookeeper, clusters)  # gone while we looked
     return PairSeen(
@@ -145,6 +147,7 @@ async def look_at_pair(
         pair=None if pair is None else Pair.decode(pair.data),
         journals={int(name) for name in journals if name.isdecimal()},
         sites=sites,
+        number=number,
     )
 
 
@@ -255,7 +258,7 @@ async def renew_evidence(
     if seen.active is None or seen.pair is None:
         return {}
     failed: dict[str, str] = {}
-    evidence = evidence_of(configuration, seen.pair, seen.active)
+    evidence = evidence_of(configuration, seen.pair, seen.active, number=seen.number)
     for name in sites:
         try:
             await write_evidence(clusters[name], evidence, now_ms())
@@ -269,6 +272,7 @@ def evidence_of(
     pair: Pair,
     active: ActiveSite,
     *,
+    number: int,
     moving_to: str | None = None,
     moving_epoch: int | None = None,
 ) -> Evidence:
@@ -281,6 +285,7 @@ def evidence_of(
         epoch=active.epoch,
         moving_to=moving_to,
         moving_epoch=moving_epoch,
+        number=number,
         topics={flow.name: _patterns(flow) for flow in configuration.flows},
     )
 

@@ -1,12 +1,13 @@
 """What a witness that has lost its memory is restored to, decided from both clusters' evidence.
 
-Pure. Nobody is asked to believe one cluster alone: where one does not answer, where they disagree,
-or where a promotion was under way, a person names the active site.
+Pure. Nobody is asked to believe one cluster alone, as anybody may have written what it carries.
+Where one does not answer, where they disagree, or where a promotion was under way, a person names
+the active site.
 """
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from runtime.pair.evidence import (
     Agreed,
@@ -21,10 +22,14 @@ from runtime.witness import ActiveSite, Pair
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restore:
-    """Write this to the witness, and then as evidence to every cluster that answers."""
+    """Write this to the witness, and then as evidence to every cluster that answers.
+
+    `number` is the highest that any of them has; the evidence gets a higher one.
+    """
 
     pair: Pair
     active: ActiveSite
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +68,20 @@ def decide_recovery(
         return NothingToRestore("nothing contradicts the witness")
     if isinstance(judgement, Contradicted) and _is_about_addresses(seen, replaced):
         return CannotRestore(judgement.reason)
-    return _restore(seen, active)
+    return _restore(seen, active, replaced)
 
 
-def _restore(seen: PairSeen, active: str | None) -> Restore | CannotRestore:
+def _restore(
+    seen: PairSeen, active: str | None, replaced: Collection[str]
+) -> Restore | CannotRestore:
     told = {name: one.evidence for name, one in sorted(seen.sites.items()) if one.evidence}
     if seen.active is None and not told:
         return CannotRestore("no cluster that answers carries evidence of this pair")
-    chosen = _active(seen, told, active)
+    chosen = _named(seen, told, active) if active else _agreed(seen, told, replaced)
     if isinstance(chosen, str):
         return CannotRestore(chosen)
-    return Restore(pair=_pair(seen, told), active=chosen)
+    number = max([seen.number, *(one.number for one in told.values())])
+    return Restore(pair=_pair(seen, told), active=chosen, number=number)
 
 
 def _with_ids_taken_over(seen: PairSeen, replaced: Collection[str]) -> PairSeen:
@@ -103,34 +111,60 @@ def _is_about_addresses(seen: PairSeen, replaced: Collection[str]) -> bool:
     return isinstance(judge(_with_ids_taken_over(bare, replaced)), Contradicted)
 
 
-def _active(seen: PairSeen, told: Mapping[str, Evidence], chosen: str | None) -> ActiveSite | str:
-    """Return the active site, or why a person has to name it."""
+def _named(seen: PairSeen, told: Mapping[str, Evidence], chosen: str) -> ActiveSite:
+    """Return the site that a person has named, in an epoch later than all that are known."""
     epochs = [one.epoch for one in told.values()]
     epochs += [one.moving_epoch for one in told.values() if one.moving_epoch is not None]
     epochs += [*seen.journals, *([] if seen.active is None else [seen.active.epoch])]
-    latest = max(epochs)
-    if chosen is not None:
-        return ActiveSite(site=chosen, epoch=latest + 1)
-    decide = "; decide which site is active, close the other, and name it with --active SITE"
+    return ActiveSite(site=chosen, epoch=max(epochs) + 1)
+
+
+DECIDE: Final = "; decide which site is active, close the other, and name it with --active SITE"
+
+
+def _agreed(
+    seen: PairSeen, told: Mapping[str, Evidence], replaced: Collection[str]
+) -> ActiveSite | str:
+    """Return the active site by the latest epoch, or why a person has to name it.
+
+    What is later than the witness has to be carried by every cluster that has not been set up anew:
+    one alone may have been written to by anybody.
+    """
     silent = [f"{name} ({one.fault})" for name, one in sorted(seen.sites.items()) if one.fault]
     if silent:
-        return f"{', '.join(silent)} does not tell what it carries{decide}"
+        return f"{', '.join(silent)} does not tell what it carries{DECIDE}"
     moving = next((one for one in told.values() if one.moving_to is not None), None)
     if moving is not None:
         return (
             f"a promotion of {moving.moving_to} (epoch {moving.moving_epoch}) was under way when"
-            f" the witness lost its memory{decide}"
+            f" the witness lost its memory{DECIDE}"
         )
-    said = [(one.epoch, one.active) for one in told.values()]
+    said = {(one.epoch, one.active) for one in told.values()}
     if seen.active is not None:
-        said.append((seen.active.epoch, seen.active.site))
+        said.add((seen.active.epoch, seen.active.site))
     newest = max(epoch for epoch, _ in said)
     sites = {site for epoch, site in said if epoch == newest}
     if len(sites) > 1:
-        return f"epoch {newest} has two active sites, {' and '.join(sorted(sites))}{decide}"
+        return f"epoch {newest} has two active sites, {' and '.join(sorted(sites))}{DECIDE}"
     if len({one.pair for one in told.values()}) > 1 or not sites <= {*seen.sites}:
-        return f"the clusters carry evidence of different pairs, or of another than this{decide}"
-    return ActiveSite(site=sites.pop(), epoch=newest)
+        return f"the clusters carry evidence of different pairs, or of another than this{DECIDE}"
+    active = ActiveSite(site=sites.pop(), epoch=newest)
+    if seen.active is None or seen.active.epoch < newest:
+        older = [
+            f"{name} {_carries(told.get(name))}"
+            for name in sorted(set(seen.sites) - set(replaced))
+            if name not in told or told[name].epoch < newest
+        ]
+        if older:
+            return (
+                f"not every cluster says that {active.site} is active in epoch {newest}:"
+                f" {', '.join(older)}{DECIDE}"
+            )
+    return active
+
+
+def _carries(evidence: Evidence | None) -> str:
+    return "carries no evidence" if evidence is None else f"says {evidence.describe()}"
 
 
 def _pair(seen: PairSeen, told: Mapping[str, Evidence]) -> Pair:

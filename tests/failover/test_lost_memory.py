@@ -1,5 +1,7 @@
 """A witness that has lost its memory, and files that name the wrong clusters."""
 
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
@@ -49,6 +51,17 @@ def wipe(witness: str, path: str) -> None:
     client = KazooClient(hosts=witness)
     client.start()
     client.delete(path, recursive=True)
+    client.stop()
+    client.close()
+
+
+def restore(witness: str, path: str, copied: dict[str, bytes]) -> None:
+    """Have a witness hold an old copy of its tree."""
+    wipe(witness, path)
+    client = KazooClient(hosts=witness)
+    client.start()
+    for name, data in copied.items():
+        client.create(name, data, makepath=True)
     client.stop()
     client.close()
 
@@ -118,17 +131,44 @@ def test_an_old_copy_of_the_witness_is_refused(sites: Sites, tmp_path: Path) -> 
         wait_begun(sites.witness, path)
         copied = {k: v for k, v in nodes(sites.witness, path).items() if not _is_live(k)}
         assert tell("promote", "dc2", file).status == 0
-    wipe(sites.witness, path)
-    client = KazooClient(hosts=sites.witness)
-    client.start()
-    for name, data in copied.items():
-        client.create(name, data, makepath=True)
-    client.stop()
-    client.close()
+    restore(sites.witness, path, copied)
     assert active(sites.witness, path) == ActiveSite(site="dc1", epoch=0)
     refused = tell("status", file)
     assert refused.status == 2, refused
     assert "the witness says active dc1, epoch 0" in refused.complaint
+
+
+def test_an_old_copy_of_before_a_promotion_that_was_taken_back_is_refused(
+    sites: Sites, tmp_path: Path
+) -> None:
+    """It has the same active site, in the same epoch."""
+    path, topic = "/taken-back-since", "taken-back-since"
+    create_topic(sites.dc1, topic)
+    produce(sites.dc1, topic, range(10))
+    configured = sites.configure(tmp_path, path, topic)
+    text = configured.read_text()
+    configured.write_text(
+        text.replace("drain_timeout_ms:", "catch_up_timeout_ms: 100, drain_timeout_ms:", 1)
+    )
+    file = str(configured)
+    with run_mirror(Path(file)) as daemon:
+        wait_begun(sites.witness, path)
+        copied = {k: v for k, v in nodes(sites.witness, path).items() if not _is_live(k)}
+        os.kill(daemon.pid, signal.SIGSTOP)
+        produce(sites.dc1, topic, range(10, 20))
+        ended = tell("promote", "dc2", file)
+        os.kill(daemon.pid, signal.SIGCONT)
+        assert ended.complaint.startswith("failover: rolled back, dc1 stays active"), ended
+    restore(sites.witness, path, copied)
+    assert active(sites.witness, path) == ActiveSite(site="dc1", epoch=0)
+    for command in (["status"], ["promote", "dc2"]):
+        refused = tell(*command, file)
+        assert refused.status == 2, refused
+        assert "it is an old copy: dc1 carries evidence number 1" in refused.complaint
+    written = tell("recover", "--write", file)
+    assert written.status == 0, written
+    looked = tell("status", file)
+    assert "active   dc1 (epoch 0)" in looked.output, looked
 
 
 def _is_live(path: str) -> bool:

@@ -13,7 +13,7 @@ from failover.pair_evidence import BESIDE_S, TIMEOUT_S, PairEvidence
 from failover.site import Site, SiteUnclear
 from runtime.config import load
 from runtime.pair.evidence import Evidence
-from runtime.witness import ActiveSite, Pair
+from runtime.witness import ActiveSite, EvidenceNumber, Pair, WitnessPaths
 from runtime.zookeeper import Node, ZooKeeper
 from tests.failover.sites import promotable
 from wire.net import NetworkFault
@@ -23,11 +23,29 @@ BOTH = frozenset({"dc1", "dc2"})
 
 
 class Witness:
-    async def get(self, path: str) -> Node:
+    def __init__(self) -> None:
+        paths = WitnessPaths(root="/r")
+        self.nodes = {
+            paths.active: ActiveSite(site="dc1", epoch=0).encode(),
+            paths.pair: Pair(pair="p", clusters={}).encode(),
+        }
+
+    async def get(self, path: str) -> Node | None:
         await trio.lowlevel.checkpoint()
-        active, pair = ActiveSite(site="dc1", epoch=0), Pair(pair="p", clusters={})
-        data = active.encode() if path.endswith("/active") else pair.encode()
-        return Node(data=data, version=0, created_zxid=1, modified_zxid=1, ephemeral_owner=0)
+        if path not in self.nodes:
+            return None
+        return Node(
+            data=self.nodes[path], version=0, created_zxid=1, modified_zxid=1, ephemeral_owner=0
+        )
+
+    async def create(self, path: str, data: bytes, *, make_parents: bool) -> None:
+        assert make_parents
+        await self.set(path, data, version=0)
+
+    async def set(self, path: str, data: bytes, *, version: int) -> None:
+        assert version == 0
+        await trio.lowlevel.checkpoint()
+        self.nodes[path] = data
 
 
 def evidence(
@@ -71,3 +89,25 @@ async def test_a_required_site_is_waited_for_and_its_silence_ends_the_step(
     ours, _ = evidence(tmp_path, monkeypatch, RequestTimedOut("gone"))
     with pytest.raises(RequestTimedOut):
         await ours.say_moving("dc2", 1, BOTH)
+
+
+async def test_the_witness_holds_the_number_of_evidence_before_any_cluster_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers: list[tuple[int, int]] = []
+    witness = Witness()
+
+    async def write(_: object, evidence: Evidence, __: int) -> None:
+        await trio.lowlevel.checkpoint()
+        held = EvidenceNumber.decode(witness.nodes[WitnessPaths(root="/r").evidence_number])
+        numbers.append((held.number, evidence.number))
+
+    monkeypatch.setattr(failover.pair_evidence, "write_evidence", write)
+    file = tmp_path / "dc.yaml"
+    file.write_text(promotable("a:1", "b:1", "w:1", "/r", ".*"))
+    sites = {name: Site(name=name, cluster=cast("Any", name)) for name in BOTH}
+    ours = PairEvidence(load(file), cast("ZooKeeper", witness), sites)
+    await ours.require_writable(BOTH)
+    await ours.say_moving("dc2", 1, BOTH)
+    await ours.say_active()
+    assert numbers == [(1, 1)] * 2 + [(2, 2)] * 2 + [(3, 3)] * 2

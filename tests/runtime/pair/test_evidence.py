@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from runtime.pair.evidence import (
     LARGEST_EPOCH,
+    LARGEST_NUMBER,
     Agreed,
     CannotTell,
     Contradicted,
@@ -80,6 +81,7 @@ def reason(judgement: Judgement) -> str:
         epoch=epochs,
         moving_to=st.none() | names,
         moving_epoch=st.none() | epochs,
+        number=st.integers(0, LARGEST_NUMBER),
         topics=st.dictionaries(names, patterns, max_size=2),
     )
 )
@@ -105,6 +107,9 @@ def test_foreign_bytes_are_no_evidence(value: bytes) -> None:
         {"format": 2},
         {"topics": {"dc1->dc2": {"include": [1], "exclude": []}}},
         {"path": "/other"},
+        {"number": -1},
+        {"number": LARGEST_NUMBER + 1},
+        {"number": None},
     ],
 )
 def test_evidence_with_a_wrong_field_is_garbled(change: dict[str, object]) -> None:
@@ -195,6 +200,35 @@ def test_a_promotion_that_the_witness_does_not_know_contradicts_it() -> None:
 def test_a_promotion_that_the_witness_knows_contradicts_nothing() -> None:
     moving = replace(EVIDENCE, moving_to="dc2", moving_epoch=4)
     assert judge(seen(journals=(4,), dc2=site("dc2", moving))) == Agreed(("dc2",))
+
+
+def test_evidence_of_an_earlier_version_has_no_number() -> None:
+    key, value = EVIDENCE.encode()
+    document = json.loads(value)
+    del document["number"]
+    assert decode_evidence(key, json.dumps(document).encode()) == EVIDENCE
+
+
+@given(witness=st.integers(0, 5), dc1=st.integers(0, 5), dc2=st.integers(0, 5))
+def test_an_old_copy_of_the_same_epoch_is_contradicted_by_what_was_written_since(
+    witness: int, dc1: int, dc2: int
+) -> None:
+    """A promotion was begun since, or taken back, and the copy knows nothing of that."""
+    judgement = judge(
+        replace(
+            seen(
+                dc1=site("dc1", replace(EVIDENCE, number=dc1)),
+                dc2=site("dc2", replace(EVIDENCE, number=dc2)),
+            ),
+            number=witness,
+        )
+    )
+    if max(dc1, dc2) > witness:
+        assert "it is an old copy" in reason(judgement)
+        assert "failover recover" in reason(judgement)
+    else:
+        stale = [name for name, number in (("dc1", dc1), ("dc2", dc2)) if number < witness]
+        assert judgement == Agreed(tuple(stale))
 
 
 def test_evidence_of_another_pair_contradicts_the_witness() -> None:

@@ -11,7 +11,7 @@ from mirror.flow.pair_watch import told_pair
 from runtime.config import load
 from runtime.pair.evidence import TOPIC, PairSeen, SiteSeen
 from runtime.pair.opening import look_at_pair, look_at_site
-from runtime.witness import ActiveSite, Pair, WitnessPaths
+from runtime.witness import ActiveSite, EvidenceNumber, Pair, WitnessPaths
 from runtime.zookeeper import Node, ZooKeeper
 from tests.dc_yaml import dc_yaml, flow
 from tests.doubles.fake_cluster import run_fake_cluster
@@ -30,8 +30,11 @@ class LaggingServer:
         self.active = ActiveSite(site="dc2", epoch=1)
 
     async def get(self, path: str) -> Node:
-        pair = Pair(pair="p", clusters={})
-        data = self.active.encode() if path == PATHS.active else pair.encode()
+        data = {
+            PATHS.active: self.active.encode(),
+            PATHS.pair: Pair(pair="p", clusters={}).encode(),
+            PATHS.evidence_number: EvidenceNumber(number=self.active.epoch).encode(),
+        }[path]
         return Node(data=data, version=0, created_zxid=1, modified_zxid=1, ephemeral_owner=0)
 
     async def children(self, _: str) -> list[str]:
@@ -42,7 +45,7 @@ async def test_a_server_of_the_witness_that_lags_does_not_seem_an_old_copy(tmp_p
     file = tmp_path / "dc.yaml"
     file.write_text(dc_yaml(flow("dc1", "dc2")))
     seen = await look_at_pair(load(file), cast("ZooKeeper", LaggingServer()), {})
-    assert seen.active == ActiveSite(site="dc2", epoch=1)
+    assert (seen.active, seen.number) == (ActiveSite(site="dc2", epoch=1), 1)
 
 
 @pytest.mark.parametrize("is_first_start", [True, False])
