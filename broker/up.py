@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 import trio
 
@@ -186,13 +186,7 @@ async def _start(
             sink = opened.enter_context(output.open("ab"))
         except OSError as error:
             raise ClusterFailed(f"--data {folder}: {error.strerror}") from error
-        process = await trio.lowlevel.open_process(
-            [sys.executable, "-m", "broker.cli", "run", str(properties), "--end-with-stdin"],
-            stdin=subprocess.PIPE,
-            stdout=sink,
-            stderr=sink,
-            start_new_session=True,
-        )
+        process = await open_broker(properties, sink)
     return Child(
         broker_id=broker_id,
         host=options.ports.host,
@@ -200,6 +194,17 @@ async def _start(
         metrics_port=metrics_port,
         output=output,
         process=process,
+    )
+
+
+async def open_broker(properties: Path, output: IO[bytes]) -> trio.Process:
+    """Start `broker run` in a session of its own; it ends when its input, a pipe, does."""
+    return await trio.lowlevel.open_process(
+        [sys.executable, "-m", "broker.cli", "run", str(properties), "--end-with-stdin"],
+        stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
     )
 
 

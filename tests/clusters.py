@@ -169,10 +169,10 @@ class RunningCluster:
     def _is_ours(self, pid: int) -> bool:
         """Return whether a process still is what we started: its id may have a new owner."""
         try:
-            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+            output = Path(f"/proc/{pid}/fd/1").readlink()
         except (FileNotFoundError, ProcessLookupError):
             return False
-        return os.fsencode(self.data) in command
+        return output.is_relative_to(self.data.resolve())
 
     def kill_parent_only(self) -> None:
         """End `broker up` itself by SIGKILL; its children have to notice by themselves."""

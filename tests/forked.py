@@ -1,16 +1,17 @@
-"""Our long-running programs as processes that need not import everything anew.
+"""Our programs as processes that need not import everything anew.
 
-To import what a daemon needs takes a second of CPU, and the tests start hundreds. So each test
-process has one child, the stem, which has imported the programs and done nothing else; a program
-is a fork of it that gets its arguments, environment, folder and files, and runs `main`. It is a
-process of its own, killed and signalled like any. That programs start as users start them is shown
-by `tests/bad_input`, `tests/demo` and every broker: `broker up` starts those itself.
+To import what a program needs takes a second of CPU, and the tests start hundreds. So each test
+process has one child, the stem (`tests.stem`), which imports each program once and does nothing
+else; a program is a fork of it that gets its arguments, environment, folder and files, and runs
+`main`. It is a process of its own, killed and signalled like any; so are the brokers of a
+`broker up` that is such a fork. That programs start as users start them is shown by
+`tests/bad_input` and `tests/demo`.
 
-A program whose environment steers the interpreter or the loader is started by a new interpreter.
+A program whose environment steers the interpreter or the loader is started by a new interpreter,
+and so are its brokers.
 """
 
 import atexit
-import importlib
 import json
 import os
 import select
@@ -19,21 +20,27 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final, NoReturn, TypeAlias
+from tempfile import TemporaryFile
+from typing import IO, Final, TypeAlias
 
-PROGRAMS: Final = {
-    "broker.cli": ("up", "run"),
-    "mirror.cli": ("run",),
-    "runtime.zookeeper_server": (),
-}
-"""What the stem loads: programs and, as those load each only when it is asked for, commands."""
-_LIMIT: Final = 1_000_000
+import trio
+
+PROGRAMS: Final = (
+    "broker.cli",
+    "mirror.cli",
+    "failover.cli",
+    "runtime.zookeeper_server",
+    "tests.drill.clients",
+    "tests.drill.failover.controller",
+)
+"""What the stem forks."""
+LIMIT: Final = 1_000_000
 """Bytes of a request: arguments and an environment."""
+STATUS: Final = struct.Struct("i")
 _STEERING: Final = ("PYTHON", "LD_", "MALLOC_")
-_STATUS: Final = struct.Struct("i")
 
 
 @dataclass(slots=True)
@@ -74,9 +81,9 @@ class ForkedProgram:
             return self.returncode
         readable, _, _ = select.select([self._told], [], [], timeout)
         if readable:
-            data = self._told.recv(_STATUS.size)
+            data = self._told.recv(STATUS.size)
             assert data, "the stem of all programs has died"
-            (self.returncode,) = _STATUS.unpack(data)
+            (self.returncode,) = STATUS.unpack(data)
             self._told.close()
         return self.returncode
 
@@ -86,16 +93,31 @@ Process: TypeAlias = ForkedProgram | subprocess.Popen[bytes]
 
 
 def start_program(
-    module: str, *arguments: str, output: IO[bytes], has_stdin: bool = False
+    module: str,
+    *arguments: str,
+    output: IO[bytes],
+    errors: IO[bytes] | None = None,
+    has_stdin: bool = False,
+    niceness: int = 0,
 ) -> Process:
-    """Start a program of ours with both outputs into a file; its input is a pipe, or nothing."""
-    if _steering(os.environ) == _STEM.steering and module in PROGRAMS:
-        return _STEM.fork(module, arguments, output, has_stdin=has_stdin)
+    """Start a program of ours with its outputs into files; its input is a pipe, or nothing.
+
+    Without `errors` both outputs go into one file. With a niceness, everybody else comes first.
+    """
+    if is_forked(module):
+        ours = {"has_session": False, "niceness": niceness}
+        return _STEM.fork(
+            {"module": module, "arguments": arguments, **ours},
+            output,
+            errors or output,
+            has_stdin=has_stdin,
+        )
+    command = [sys.executable, "-m", module, *arguments]
     return subprocess.Popen(
-        [sys.executable, "-m", module, *arguments],
+        ["nice", "-n", str(niceness), *command] if niceness else command,
         stdin=subprocess.PIPE if has_stdin else None,
         stdout=output,
-        stderr=output,
+        stderr=errors or output,
     )
 
 
@@ -104,6 +126,44 @@ def start_command(command: Sequence[str], output: IO[bytes]) -> Process:
     if list(command[:2]) == [sys.executable, "-m"]:
         return start_program(*command[2:], output=output, has_stdin=True)
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A command that is being carried out; files take what it says."""
+
+    process: Process
+    _output: IO[bytes]
+    _complaint: IO[bytes]
+
+    def output(self) -> str:
+        """Return its standard output so far."""
+        written = self._output.fileno()
+        return os.pread(written, os.fstat(written).st_size, 0).decode()
+
+    def finish(self, timeout_s: float) -> "subprocess.CompletedProcess[str]":
+        """Wait for its end; call once. Raises TimeoutExpired, and then it runs on."""
+        status = self.process.wait(timeout_s)
+        said = []
+        for file in (self._output, self._complaint):
+            with file:
+                file.seek(0)
+                said.append(file.read().decode())
+        return subprocess.CompletedProcess((), status, *said)
+
+
+def call_program(module: str, *arguments: str | Path, niceness: int = 0) -> Call:
+    """Start a command that ends by itself, or is ended by a signal."""
+    output, complaint = TemporaryFile(), TemporaryFile()  # noqa: SIM115 - `finish` closes them
+    process = start_program(
+        *(module, *map(str, arguments)), output=output, errors=complaint, niceness=niceness
+    )
+    return Call(process, output, complaint)
+
+
+def is_forked(module: str) -> bool:
+    """Return whether a program would be a fork: what steers interpreters is as in the stem."""
+    return _steering(os.environ) == _STEM.steering and module in PROGRAMS
 
 
 def _steering(environment: Mapping[str, str]) -> dict[str, str]:
@@ -115,121 +175,105 @@ class _Stem:
     """The child that has imported everything, started when it is first needed."""
 
     steering: dict[str, str] = field(default_factory=lambda: _steering(os.environ))
+    requests: socket.socket | None = None
     _process: subprocess.Popen[bytes] | None = None
-    _requests: socket.socket | None = None
 
     def fork(
-        self, module: str, arguments: Sequence[str], output: IO[bytes], *, has_stdin: bool
+        self,
+        program: Mapping[str, object],
+        output: IO[bytes],
+        errors: IO[bytes],
+        *,
+        has_stdin: bool,
     ) -> ForkedProgram:
         requests = self._started()
         told, telling = socket.socketpair()
         reading, writing = os.pipe() if has_stdin else (os.open(os.devnull, os.O_RDONLY), -1)
-        request = {
-            "module": module,
-            "arguments": arguments,
-            "environment": dict(os.environ),
-            "folder": str(Path.cwd()),
-        }
+        request = {**program, "environment": dict(os.environ), "folder": str(Path.cwd())}
         with telling:
-            files = [telling.fileno(), reading, output.fileno()]
+            files = [telling.fileno(), reading, output.fileno(), errors.fileno()]
+            files.append(requests.fileno())  # it may want forks of its own
             socket.send_fds(requests, [json.dumps(request).encode()], files)
         os.close(reading)
-        (pid,) = _STATUS.unpack(told.recv(_STATUS.size))
+        (pid,) = STATUS.unpack(told.recv(STATUS.size))
         return ForkedProgram(pid, os.fdopen(writing, "wb", 0) if has_stdin else None, told)
 
     def _started(self) -> socket.socket:
-        if self._requests is None:
-            self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            for end in (self._requests, theirs):
-                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _LIMIT)
+        if self.requests is None:
+            self.requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            for end in (self.requests, theirs):
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LIMIT)
             with theirs:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "tests.forked", str(theirs.fileno())],
+                    [sys.executable, "-m", "tests.stem", str(theirs.fileno())],
                     pass_fds=[theirs.fileno()],
                     cwd=Path(__file__).parents[1],
                 )
             atexit.register(self._end)
-        return self._requests
+        return self.requests
 
     def _end(self) -> None:
-        assert self._requests is not None
+        assert self.requests is not None
         assert self._process is not None
-        self._requests.close()
+        self.requests.shutdown(socket.SHUT_WR)  # programs that still run have it open as well
+        self.requests.close()
         self._process.wait(60)
 
 
 _STEM: Final = _Stem()
 
 
-def serve(requests: socket.socket) -> None:
-    """Fork a program for each request until the tests are gone."""
-    mains = {module: _load(module, commands) for module, commands in PROGRAMS.items()}
-    running: dict[int, socket.socket] = {}
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: it is for the tests
-    woken, wake = socket.socketpair()
-    for end in (woken, wake):
-        end.setblocking(False)
-    signal.set_wakeup_fd(wake.fileno())
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    while True:
-        readable, _, _ = select.select([requests, woken], [], [])
-        if woken in readable:
-            woken.recv(4096)
-            _tell_who_ended(running)
-        if requests in readable:
-            data, descriptors, _, _ = socket.recv_fds(requests, _LIMIT, 3)
-            if not data:
-                return
-            telling = socket.socket(fileno=descriptors[0])
-            pid = os.fork()
-            if pid == 0:
-                for one in (requests, woken, wake, telling, *running.values()):
-                    one.detach()  # or its number would be closed when that is another file's
-                _become(json.loads(data), mains, descriptors[1:])
-            for descriptor in descriptors[1:]:
-                os.close(descriptor)
-            running[pid] = telling
-            telling.send(_STATUS.pack(pid))
+def ask_at(requests: int) -> None:
+    """Have this process, a fork of the stem, ask the same stem for its own children."""
+    os.set_inheritable(requests, False)
+    _STEM.requests = socket.socket(fileno=requests)
 
 
-def _load(module: str, commands: Sequence[str]) -> Callable[[], int | None]:
-    program = importlib.import_module(module)
-    for command in program.PROGRAM.commands if commands else ():
-        if command.name in commands:
-            command.load()
-    main: Callable[[], int | None] = program.main
-    return main
+class ForkedBroker:
+    """A fork for `broker up`, which waits for it under trio."""
+
+    def __init__(self, program: ForkedProgram) -> None:
+        assert program.stdin is not None, "brokers are started with a pipe"
+        self._program = program
+        self.stdin = trio.lowlevel.FdStream(os.dup(program.stdin.fileno()))
+        program.stdin.close()
+
+    @property
+    def pid(self) -> int:
+        """Return the process id."""
+        return self._program.pid
+
+    def poll(self) -> int | None:
+        """Return the exit status, None while it runs."""
+        return self._program.poll()
+
+    async def wait(self) -> int:
+        """Return the exit status once it has ended."""
+        try:
+            descriptor = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            return self._program.wait()  # the stem has reaped it
+        try:
+            await trio.lowlevel.wait_readable(descriptor)
+        finally:
+            os.close(descriptor)
+        return self._program.wait()
+
+    def terminate(self) -> None:
+        """End it by SIGTERM."""
+        self._program.terminate()
+
+    def kill(self) -> None:
+        """End it by SIGKILL."""
+        self._program.kill()
 
 
-def _tell_who_ended(running: dict[int, socket.socket]) -> None:
-    while running:
-        pid, status = os.waitpid(-1, os.WNOHANG)
-        if pid == 0:
-            return
-        with running.pop(pid) as telling:
-            try:
-                telling.send(_STATUS.pack(os.waitstatus_to_exitcode(status)))
-            except BrokenPipeError:
-                continue  # nobody wants to know
-
-
-def _become(
-    request: dict[str, Any], mains: Mapping[str, Callable[[], int | None]], files: Sequence[int]
-) -> NoReturn:
-    """Run the program and end with its status, as an interpreter of its own would."""
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    given, written = files
-    for number, descriptor in enumerate((given, written, written)):
-        os.dup2(descriptor, number)
-    os.closerange(3, 4096)
-    os.environ.clear()
-    os.environ.update(request["environment"])
-    os.chdir(request["folder"])
-    sys.argv = [request["module"], *request["arguments"]]
-    sys.exit(mains[request["module"]]())
-
-
-if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])))
+async def open_broker(properties: Path, output: IO[bytes]) -> ForkedBroker:
+    """Start a broker as `broker.up.open_broker` does, but as a fork: in a session of its own."""
+    program = {
+        "module": "broker.cli",
+        "arguments": ["run", str(properties), "--end-with-stdin"],
+        "has_session": True,
+        "niceness": 0,
+    }
+    return ForkedBroker(_STEM.fork(program, output, output, has_stdin=True))

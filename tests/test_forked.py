@@ -8,7 +8,9 @@ from subprocess import Popen, TimeoutExpired
 
 import pytest
 
-from tests.forked import _STEM, ForkedProgram, start_program
+from tests.broker.integration.cluster_steps import until
+from tests.clusters import is_alive, run_cluster
+from tests.forked import _STEM, ForkedProgram, call_program, start_program
 
 
 def test_a_program_ends_with_its_own_status_and_words(tmp_path: Path) -> None:
@@ -58,6 +60,33 @@ def sockets_of_the_stem() -> set[str]:
     opened = Path(f"/proc/{_STEM._process.pid}/fd").iterdir()
     found = {str(one.readlink()) for one in opened}
     return {name for name in found if name.startswith("socket:")}
+
+
+def test_a_command_says_what_it_says_on_either_output() -> None:
+    shown = call_program("failover.cli", "completion", "bash").finish(60)
+    refused = call_program("failover.cli", "plan", niceness=5).finish(60)
+    assert (shown.returncode, shown.stderr, "failover" in shown.stdout) == (0, "", True)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "plan" in refused.stderr
+
+
+@pytest.mark.integration
+def test_brokers_of_a_forked_cluster_are_forks_in_sessions_of_their_own(tmp_path: Path) -> None:
+    with run_cluster(tmp_path, brokers=2) as cluster:
+        assert isinstance(cluster._up, ForkedProgram)
+        pids = [*cluster.pids.values()]
+        assert [os.getsid(pid) for pid in pids] == pids
+        assert {parent_of(pid) for pid in pids} == {_STEM._process.pid if _STEM._process else 0}
+        cluster.kill_broker(1)
+        dead = f"broker 1 (process {pids[1]}) ended with status -9"
+        until(lambda: dead in cluster.log)
+        cluster.kill_parent_only()
+        until(lambda: not is_alive(pids[0]))
+
+
+def parent_of(pid: int) -> int:
+    """Return the id of a process's parent."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def test_what_steers_the_interpreter_gets_one_of_its_own(

@@ -17,6 +17,7 @@ import trio
 from tests.drill.cluster import DrillFailed
 from tests.drill.faults import Absence
 from tests.drill.history import Acked, Fault, Read, event_of
+from tests.forked import Process, start_command
 
 TOPIC: Final = "drilled"
 PARTITIONS: Final = 3
@@ -34,7 +35,7 @@ class Clients:
     rate: int
     topic: str = TOPIC
     partitions: int = PARTITIONS
-    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    running: dict[str, Process] = field(default_factory=dict)
 
     def start(
         self, does: str, name: str, bootstrap: str | None = None, topic: str | None = None
@@ -46,9 +47,7 @@ class Clients:
             *(str(self.folder / f"{name}.jsonl"), str(self.rate)),
         ]
         with (self.folder / LOG).open("ab") as said:
-            self.running[name] = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=said, stderr=said
-            )
+            self.running[name] = start_command(command, said)
 
     async def finish(self, name: str, patience_s: float, *, lets_go: bool = True) -> None:
         """Let a client come to its end. Raises DrillFailed when it does not, or fails."""

@@ -1,7 +1,6 @@
 """The programs around a promotion in tests: a mirror, the command, an application, the witness."""
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ from tests.failover.sites import (
     read_all,
     values_of,
 )
-from tests.forked import Process, start_program
+from tests.forked import Call, Process, call_program, start_program
 
 CONSUMER: dict[str, Any] = {"auto.offset.reset": "earliest", "session.timeout.ms": 6_000, **QUIET}
 PARTITIONS = 3
@@ -48,14 +47,9 @@ def run_mirror(file: Path) -> Iterator[Process]:
             daemon.wait()
 
 
-def failover(*arguments: str, niceness: int = 0) -> "subprocess.Popen[str]":
+def failover(*arguments: str, niceness: int = 0) -> Call:
     """Start the program; with a niceness, everybody else comes before it."""
-    return subprocess.Popen(
-        ["nice", "-n", str(niceness), sys.executable, "-m", "failover.cli", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return call_program("failover.cli", *arguments, niceness=niceness)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +61,10 @@ class Ended:
     complaint: str
 
 
-def finish(program: "subprocess.Popen[str]") -> Ended:
+def finish(program: Call) -> Ended:
     """Wait for the program to end."""
-    output, complaint = program.communicate(timeout=PROMOTE_TIMEOUT_S)
-    return _ended(program.returncode, output, complaint)
+    done = program.finish(PROMOTE_TIMEOUT_S)
+    return _ended(done.returncode, done.stdout, done.stderr)
 
 
 def tell(*arguments: str) -> Ended:
@@ -183,9 +177,7 @@ def end_lease(witness: WitnessView) -> None:
         witness.client.delete(witness.paths.lease)
 
 
-def kill_at(
-    witness: WitnessView, program: "subprocess.Popen[str]", step: StepName, epoch: int = 1
-) -> bool:
+def kill_at(witness: WitnessView, program: Call, step: StepName, epoch: int = 1) -> bool:
     """Kill the controller as soon as the journal of this epoch says that the step has begun.
 
     Returns False when the program was faster.
@@ -196,12 +188,12 @@ def kill_at(
         written.set()
 
     deadline = monotonic() + 120
-    while program.poll() is None and monotonic() < deadline:
+    while program.process.poll() is None and monotonic() < deadline:
         written.clear()
         if client.exists(path, note) and step in decode_journal(client.get(path)[0]).step_states:
             break
         written.wait(0.05)
-    was_running = program.poll() is None
-    program.kill()
-    program.communicate()
+    was_running = program.process.poll() is None
+    program.process.kill()
+    program.finish(PROMOTE_TIMEOUT_S)
     return was_running

@@ -61,7 +61,7 @@ def test_a_planned_promotion_loses_doubles_and_rereads_nothing(
         wait_mirroring(file)
         application.work_until(producer, consumer, lambda: len(application.read) > 2_000)
         program = failover("promote", "dc2", str(file))
-        application.work_until(producer, consumer, lambda: program.poll() is not None)
+        application.work_until(producer, consumer, lambda: program.process.poll() is not None)
         ended = finish(program)
         assert (ended.status, ended.complaint) == (0, ""), ended
         application.work_until(
@@ -228,7 +228,7 @@ def test_a_source_whose_every_process_is_killed_is_given_up(
             assert refused.status == 2
             assert "if it is lost, promote with --source-lost" in refused.complaint
         program = failover("promote", "dc2", str(file), "--source-lost")
-        application.work_until(producer, consumer, lambda: program.poll() is not None)
+        application.work_until(producer, consumer, lambda: program.process.poll() is not None)
         ended = finish(program)
         assert ended.status == 0, ended
         more = application.sent + 1_000
@@ -275,9 +275,9 @@ def check_returned_site_is_closed(sites: Sites, file: Path, topic: str) -> None:
             status = json.loads(tell("status", str(file), "--json").output)
             fenced = status["sites"][0]["fenced_topics"]
     finally:
-        server.terminate()
-        server.communicate(timeout=120)
-    assert server.returncode == 0
+        server.process.terminate()
+        ended = server.finish(120)
+    assert ended.returncode == 0
 
 
 def test_a_mirror_that_stands_still_is_found_before_the_source_is_closed(
@@ -374,9 +374,9 @@ def test_another_promotion_waits_for_the_unfinished_one_which_can_be_aborted(
             witness.client.exists(witness.paths.journal(1))
             and StepName.PREFLIGHT in witness.journals()[0].step_states
         ):
-            assert program.poll() is None, finish(program)
+            assert program.process.poll() is None, finish(program)
             pause(0.02)
-        program.send_signal(signal.SIGINT)
+        program.process.send_signal(signal.SIGINT)
         stopped = finish(program)
         os.kill(daemon.pid, signal.SIGCONT)
         assert (stopped.status, stopped.complaint) == (

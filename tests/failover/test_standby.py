@@ -1,6 +1,5 @@
 """The standby takes no writes but the mirror's, from the first start on."""
 
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,8 +29,8 @@ def serving(file: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        program.send_signal(signal.SIGTERM)
-        program.communicate(timeout=60)
+        program.process.terminate()
+        program.finish(60)
 
 
 def is_refused(bootstrap: str) -> bool:

@@ -147,7 +147,7 @@ def test_a_lost_site_is_closed_by_rights_when_it_is_back(tmp_path: Path) -> None
         try:
             wait_until("closed", lambda: fenced(at.file) == {"dc1": [TOPIC], "dc2": []})
         finally:
-            watch.terminate()
+            watch.process.terminate()
         assert finish(watch).status == 0
         refused = write_as_user(at.dc1)
         assert refused is not None

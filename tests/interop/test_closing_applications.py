@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from kazoo.client import KazooClient
 from failover.client import SiteProducer
 from runtime.witness import WitnessPaths
 from tests.failover.promoting import failover, finish
+from tests.forked import Call
 from tests.interop.closing import (
     GROUP,
     TIMEOUT_S,
@@ -172,8 +172,8 @@ def test_a_producer_goes_on_at_the_old_site_when_a_promotion_is_taken_back(
         wait_until("the same on both sites", lambda: are_equal(at))
 
 
-def has_ended(program: "subprocess.Popen[str]") -> bool:
-    return program.poll() is not None
+def has_ended(program: Call) -> bool:
+    return program.process.poll() is not None
 
 
 EMPTY: Final = "empty"
@@ -261,13 +261,13 @@ def test_open_transactions_end_behind_the_fence_and_are_no_breach_of_it(tmp_path
         wait_until("a member", lambda: member.poll(0.1) is None and bool(member.assignment()))
         follow(at.witness, "/closing", GROUP)
         before = end_of(dc1, TOPIC, 1)
-        with failover("promote", "dc2", str(at.file)) as promotion:
-            wait_until("a fence", lambda: "User:*" in {who for who, _ in held(dc1, TOPIC)})
-            late.commit_transaction(TIMEOUT_S)
-            assert promotion.stdout is not None
-            assert any(line.startswith("drain  ") for line in promotion.stdout)
-            trio.run(end_empty_transaction, dc1, *empty)
-            assert promotion.wait(TIMEOUT_S) == 0, promotion.stdout.read()
+        promotion = failover("promote", "dc2", str(at.file))
+        wait_until("a fence", lambda: "User:*" in {who for who, _ in held(dc1, TOPIC)})
+        late.commit_transaction(TIMEOUT_S)
+        wait_until("a drain", lambda: "\ndrain  " in f"\n{promotion.output()}")
+        trio.run(end_empty_transaction, dc1, *empty)
+        ended = finish(promotion)
+        assert ended.status == 0, ended
         member.close()
         assert end_of(dc1, TOPIC, 1) == before + 1
         values = [value for _, _, value in read_committed(at.dc2.cluster, TOPIC, 0)]

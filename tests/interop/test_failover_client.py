@@ -115,7 +115,7 @@ def source_lost(
     sites.dc1.kill()
     try:
         program = failover("promote", "dc2", "--source-lost", str(file))
-        work(lambda: program.poll() is not None)
+        work(lambda: program.process.poll() is not None)
         ended = finish(program)
         assert ended.status == 0, ended
         yield

@@ -1,12 +1,11 @@
 """Heartbeats and offset syncs between two bundled clusters, and a promotion that leaves them be."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from offset_translation import heartbeat, offset_sync
+from tests.failover.promoting import failover, finish
 from tests.failover.sites import Sites, create_topic, produce, run_sites
 from tests.mirror.daemon import configure, read_batches, run_mirror, wait_until
 from wire.record_batch import Record, iterate_records
@@ -39,15 +38,9 @@ def test_heartbeats_arrive_offset_syncs_follow_and_a_promotion_leaves_both_be(
             produce(sites.dc1, "beaten", range(20, 25))
             wait_until("the next sync", lambda: last_sync() == (24, 24))
             assert mirror.status()["faults"] == []
-            promoted = subprocess.run(
-                [sys.executable, "-m", "failover.cli", "promote", "dc2", str(mirror.configuration)],
-                capture_output=True,
-                text=True,
-                timeout=180,
-                check=False,
-            )
-            assert promoted.returncode == 0, promoted.stderr
-            assert "moves    1 topics, 1 partitions" in promoted.stdout
+            promoted = finish(failover("promote", "dc2", str(mirror.configuration)))
+            assert promoted.status == 0, promoted
+            assert "moves    1 topics, 1 partitions" in promoted.output
         there = records_of(sites, "dc2", "dc1.heartbeats")
         beats = [heartbeat.decode(r.key or b"", r.value or b"") for r in there]
         assert {(one.source, one.target) for one in beats} == {("dc1", "dc2")}

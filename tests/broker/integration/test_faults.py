@@ -134,9 +134,20 @@ def created(admin: AdminClient, topic: str) -> bool:
     return True
 
 
-def test_children_do_not_outlive_a_killed_parent(tmp_path: Path) -> None:
-    with run_cluster(tmp_path, brokers=1) as cluster:
-        children = [*cluster.pids.values(), cluster.zookeeper_pid]
+def test_children_do_not_outlive_a_killed_parent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here each process is one that `broker up` itself started, as users have it."""
+    monkeypatch.setenv("PYTHONHASHSEED", "17")
+    with run_cluster(tmp_path, brokers=2) as cluster:
+        for broker, pid in cluster.pids.items():
+            words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+            properties = str(cluster.data / f"broker-{broker}/server.properties")
+            assert words[1:] == ["-m", "broker.cli", "run", properties, "--end-with-stdin", ""]
+        cluster.kill_broker(1)
+        dead = f"broker 1 (process {cluster.pids[1]}) ended with status -9"
+        until(lambda: dead in cluster.log)
+        children = [cluster.pids[0], cluster.zookeeper_pid]
         cluster.kill_parent_only()
         until(lambda: not any(map(is_alive, children)), timeout_s=120)
 

@@ -7,7 +7,8 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from failover import cli, commands
+from failover import commands
+from failover.cli import PROGRAM
 from failover.steps import StepName
 
 
@@ -23,6 +24,11 @@ def _show(line: str) -> None:
         sys.stdin.readline()
 
 
-if __name__ == "__main__":
+def main() -> int:
+    """Run the program and return its exit status."""
     vars(commands)["printing_aside"] = _showing
-    sys.exit(cli.main())
+    return PROGRAM.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -3,7 +3,6 @@
 import os
 import select
 import signal
-import subprocess
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -19,7 +18,7 @@ from failover.steps import ORDER, PromotionKind, StepName
 from runtime.clock import wall_ms
 from tests.drill.failover.applications import TOPIC, Applications
 from tests.drill.failover.planning import Fault, Round, What
-from tests.drill.failover.stage import Stage
+from tests.drill.failover.stage import Controller, Stage
 from tests.drill.failover.story import Said
 from tests.failover.sites import pause
 
@@ -54,20 +53,13 @@ class Faulting:
         try:
             text = self._accompany(controller)
         finally:
-            if controller.poll() is None:
-                controller.kill()
-            controller.wait()
-            for stream in (controller.stdin, controller.stdout):
-                assert stream is not None
-                with suppress(BrokenPipeError):
-                    stream.close()
+            status = controller.end()
         for one in self._later:
             one.result()
         self._threads.shutdown()
-        return self.stage.note(began_ms, command, controller.returncode, text)
+        return self.stage.note(began_ms, command, status, text)
 
-    def _accompany(self, controller: "subprocess.Popen[str]") -> str:
-        assert controller.stdout is not None
+    def _accompany(self, controller: Controller) -> str:
         is_lost = self.round.what is What.DISASTER
         order = ORDER[PromotionKind.SOURCE_LOST if is_lost else PromotionKind.PLANNED]
         place = order.index(self.round.step)
@@ -76,7 +68,7 @@ class Faulting:
             pause(STARTING_S + self.round.delay_s)
             self._hit(controller)
         text, whole, deadline = "", 0, monotonic() + CONTROLLER_S
-        descriptor = controller.stdout.fileno()
+        descriptor = controller.output.fileno()
         while monotonic() < deadline:
             if not select.select([descriptor], [], [], 0.5)[0]:
                 continue
@@ -89,15 +81,13 @@ class Faulting:
                 self._heed(controller, line, before)
         return f"{text}(killed by the drill after {CONTROLLER_S:g} s)\n"
 
-    def _heed(
-        self, controller: "subprocess.Popen[str]", line: str, before: StepName | None
-    ) -> None:
+    def _heed(self, controller: Controller, line: str, before: StepName | None) -> None:
         step = line.split(maxsplit=1)[0] if line.split() else ""
         if step not in {*StepName}:
             return
         if self.round.is_behind and step == self.round.step and not self.is_done:
             self._hit(controller)
-        _release(controller)
+        controller.release()
         if step == before and not self.is_done:
             pause(self.round.delay_s)
             self._hit(controller)
@@ -109,13 +99,13 @@ class Faulting:
 
         self._later.append(self._threads.submit(later))
 
-    def _hit(self, controller: "subprocess.Popen[str]") -> None:
+    def _hit(self, controller: Controller) -> None:
         self._bring_about(controller)
         self.is_done = True
         if self.round.what is What.ABORT:
-            controller.kill()  # what it left unfinished is taken back
+            controller.send(signal.SIGKILL)  # what it left unfinished is taken back
 
-    def _bring_about(self, controller: "subprocess.Popen[str]") -> None:
+    def _bring_about(self, controller: Controller) -> None:
         fault = self.round.fault
         how, _, whom = fault.name.partition("_")
         if how in SIGNALS and whom:
@@ -138,9 +128,9 @@ class Faulting:
             pause(self.round.lasts_s)
             self._after(self.stage.mirror.ensure)
 
-    def _signal(self, controller: "subprocess.Popen[str]", how: signal.Signals, whom: str) -> None:
+    def _signal(self, controller: Controller, how: signal.Signals, whom: str) -> None:
         sends: dict[str, Callable[[signal.Signals], None]] = {
-            "CONTROLLER": controller.send_signal,
+            "CONTROLLER": controller.send,
             "MIRROR": self.stage.mirror.send,
             "WITNESS": self.stage.witness.send,
             "SOURCE": partial(self.stage.signal_site, self.old),
@@ -163,11 +153,11 @@ class Faulting:
         else:
             self.stage.bring_site_back(self.old if whom == "SOURCE" else self.new)
 
-    def _forget(self, controller: "subprocess.Popen[str]", *, is_old_copy: bool) -> None:
-        controller.send_signal(signal.SIGSTOP)  # so that it does not switch in between
+    def _forget(self, controller: Controller, *, is_old_copy: bool) -> None:
+        controller.send(signal.SIGSTOP)  # so that it does not switch in between
         self.note_switches()
         self.stage.forget_witness(is_old_copy=is_old_copy)
-        controller.send_signal(signal.SIGCONT)
+        controller.send(signal.SIGCONT)
 
     def _slow(self, site: str) -> None:
         """Let a site's brokers run for a fifth of the time only."""
@@ -240,10 +230,3 @@ class Faulting:
         with suppress(KafkaException):
             admin = self._admin()
             admin.delete_topics([topic], request_timeout=ADMIN_S)[topic].result(ADMIN_S)
-
-
-def _release(controller: "subprocess.Popen[str]") -> None:
-    assert controller.stdin is not None
-    with suppress(BrokenPipeError):  # it was killed meanwhile
-        controller.stdin.write("\n")
-        controller.stdin.flush()

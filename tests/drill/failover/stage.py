@@ -6,13 +6,12 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final, TypeAlias
+from typing import IO, Any, Final, TypeAlias
 
 from kazoo.client import KazooClient
 
@@ -22,7 +21,7 @@ from tests.clusters import RunningCluster, is_alive
 from tests.drill.failover.story import Said
 from tests.drill.links import children_of
 from tests.failover.sites import pause
-from tests.forked import Process, start_program
+from tests.forked import Process, call_program, start_program
 from tests.interop.peers.kafka import KafkaCluster
 from tests.zookeeper import OFTEN
 
@@ -70,6 +69,34 @@ class Daemon:
             self.child.wait()
 
 
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """A promotion or an abort that waits for a line behind each step."""
+
+    process: Process
+    input: IO[bytes]
+    output: IO[bytes]
+
+    def release(self) -> None:
+        """Let it go on with its next step."""
+        with suppress(BrokenPipeError):  # it was killed meanwhile
+            self.input.write(b"\n")
+            self.input.flush()
+
+    def send(self, how: signal.Signals) -> None:
+        """Send it a signal, unless it has ended; from any thread."""
+        if is_alive(self.process.pid):
+            os.kill(self.process.pid, how)
+
+    def end(self) -> int:
+        """Make sure that it is gone; return its exit status."""
+        self.process.kill()
+        status = self.process.wait()
+        self.input.close()
+        self.output.close()
+        return status
+
+
 @dataclass(slots=True, kw_only=True)
 class Stage:
     """What is drilled; `clients` are the settings of plain clients for each site."""
@@ -87,14 +114,14 @@ class Stage:
 
     def run(self, *command: str, program: str = "failover.cli", file: Path | None = None) -> Said:
         """Run a command to its end and note what it said."""
-        words = [sys.executable, "-m", program, *command, str(file or self.file)]
         began_ms = wall_ms()
+        call = call_program(program, *command, file or self.file)
         try:
-            ended = subprocess.run(
-                words, capture_output=True, text=True, timeout=COMMAND_S, check=False
-            )
+            ended = call.finish(COMMAND_S)
             status, text = ended.returncode, ended.stdout + ended.stderr
         except subprocess.TimeoutExpired as error:
+            call.process.kill()
+            call.finish(COMMAND_S)
             status, text = -signal.SIGKILL, f"no end within {error.timeout} s"
         return self.note(began_ms, command, status, text)
 
@@ -112,15 +139,14 @@ class Stage:
             log.write(f"{began_ms} $ {' '.join(command)}\n{text}[{status}]\n")
         return said
 
-    def controller(self, *command: str) -> "subprocess.Popen[str]":
+    def controller(self, *command: str) -> Controller:
         """Start a command that stands still behind each step until a line is written to it."""
-        return subprocess.Popen(
-            [sys.executable, "-m", CONTROLLER, *command, str(self.file)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        reading, writing = os.pipe()
+        with os.fdopen(writing, "wb") as output:
+            words = (CONTROLLER, *command, str(self.file))
+            process = start_program(*words, output=output, has_stdin=True)
+        assert process.stdin is not None, "it was started with a pipe"
+        return Controller(process, process.stdin, os.fdopen(reading, "rb"))
 
     def signal_site(self, name: str, how: signal.Signals) -> None:
         """Send a signal to each broker of a site, those that are gone left out."""
