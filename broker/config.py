@@ -18,6 +18,7 @@ from broker.listeners import (
     ProtocolMap,
     with_protocols,
 )
+from broker.security.principal_mapping import DEFAULT_RULES, PrincipalRules
 from broker.security.settings import (
     JAAS,
     LISTENER_PREFIX,
@@ -57,6 +58,13 @@ ACCEPTED_WITHOUT_EFFECT: Final = frozenset(
 whose part is not served yet: taken without complaint so that such a file starts."""
 
 
+AUTHORIZERS: Final = (
+    "kafka.security.authorizer.AclAuthorizer",
+    "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+)
+"""Kafka's, whose rules are the same; either name stands for the one that is here."""
+
+
 def _at_least(minimum: float, default: float, *, maximum: float = 2**63 - 1) -> Any:  # noqa: ANN401
     """Declare a number with Kafka's limits; the annotation says whether it is whole."""
     return field(default=default, metadata={"minimum": minimum, "maximum": maximum})
@@ -85,12 +93,15 @@ class BrokerConfig:
     ssl_truststore_type: str = _one_of("PEM")
     ssl_truststore_location: Path | None = None
     ssl_client_auth: str = _one_of("none", "requested", "required")
+    ssl_principal_mapping_rules: PrincipalRules = DEFAULT_RULES
     ssl_endpoint_identification_algorithm: str = _one_of("https", "")
     sasl_enabled_mechanisms: tuple[Mechanism, ...] = ()
     sasl_mechanism_inter_broker_protocol: str = _one_of(*(one.value for one in Mechanism))
     sasl_jaas_config: Login | None = None
     sasl_server_max_receive_size: int = _at_least(1, 524_288, maximum=MAX_INT)
     super_users: tuple[str, ...] = ()
+    authorizer_class_name: str = _one_of("", *AUTHORIZERS)
+    allow_everyone_if_no_acl_found: bool = False
     connections_max_reauth_ms: int = _at_least(0, 0)
     connection_failed_authentication_delay_ms: int = _at_least(0, 100, maximum=MAX_INT)
     log_dirs: tuple[Path, ...] = (Path("/tmp/kafka-logs"),)  # noqa: S108 - Kafka's default

@@ -2,21 +2,16 @@
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import Final
-
-import trio
 
 from broker.dynamic_config import DynamicConfig
 from broker.log.config import InvalidConfig
 from broker.security.credentials import ScramUsers
 from broker.zookeeper import tree
 from broker.zookeeper.at_once import all_of
-from broker.zookeeper.store import NO_CHANGE, ClusterStore, change_number
-from runtime.zookeeper import ZooKeeperFault
+from broker.zookeeper.notifications import Notifications
+from broker.zookeeper.store import ClusterStore
 
 _LOG = logging.getLogger(__name__)
-
-RETRY_S: Final = 0.1
 
 
 class ConfigWatch:
@@ -26,59 +21,41 @@ class ConfigWatch:
         self.store = store
         self.dynamic = dynamic
         self.scram_users = ScramUsers()
-        self._known: frozenset[int] = frozenset()
-        """The notifications that were followed, by number. No order of them is believed: whoever
-        may write there can make one of any number."""
+        self._notifications = Notifications(self._apply, self.load_all, self._changed)
         self.on_change: Callable[[], None] = lambda: None
 
     async def load_all(self) -> None:
         """Read every setting. Raises ZooKeeperFault."""
-        listing = await self.store.zookeeper.children(tree.CONFIG_CHANGES) or []
+        listing = await self.store.zookeeper.children(tree.CONFIG_CHANGES) or ()
         await self._load_brokers()
         await self.load_topics(await self.store.zookeeper.children(tree.TOPIC_CONFIGS) or [])
         users = {*(await self.store.zookeeper.children(tree.USER_CONFIGS) or ())}
         users |= {*map(tree.encode_user, self.scram_users.names())}  # some may be gone
         await all_of(users, self._load_user)
-        self._known = frozenset(map(change_number, listing))
+        self._notifications.cover(listing)
         self.on_change()
 
     async def run(self) -> None:
         """Follow the notifications until cancelled."""
         async with self.store.watch_config_changes() as listings:
             async for names in listings:
-                await self._catch_up(names or [])
+                await self._notifications.catch_up(names or ())
 
-    async def _catch_up(self, names: list[str]) -> None:
-        """Apply what is new, however often ZooKeeper has to be asked."""
-        listed = frozenset(map(change_number, names)) - {NO_CHANGE}
-        while fresh := sorted(listed - self._known):
-            try:
-                await self._apply_all(fresh)
-            except ZooKeeperFault as fault:
-                _LOG.warning("settings cannot be read: %s", fault)
-                await trio.sleep(RETRY_S)
-            else:
-                self._known = listed.union(fresh)  # those that were tidied away come no more
-                return
-
-    async def _apply_all(self, fresh: list[int]) -> None:
-        if fresh[0] > 0 and fresh[0] - 1 not in self._known:
-            await self.load_all()  # notifications were tidied away before we saw them
-            return
-        for number in fresh:
-            try:
-                entity = await self.store.changed_entity(number)
-            except tree.MalformedNode as fault:
-                _LOG.error("ignored: %s", fault)
-            else:
-                if entity is None:
-                    await self.load_all()  # tidied away since it was listed
-                    return
-                await self._apply(entity)
-        self._known = self._known.union(fresh)
+    def _changed(self) -> None:
         self.on_change()
 
-    async def _apply(self, entity: str) -> None:
+    async def _apply(self, number: int) -> bool:
+        """Follow one notification; False when it has been tidied away."""
+        try:
+            entity = await self.store.changed_entity(number)
+        except tree.MalformedNode as fault:
+            _LOG.error("ignored: %s", fault)
+            return True
+        if entity is not None:
+            await self._load(entity)
+        return entity is not None
+
+    async def _load(self, entity: str) -> None:
         kind, _, name = entity.partition("/")
         if kind == "topics":
             await self.load_topic(name)

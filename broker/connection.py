@@ -23,6 +23,7 @@ import trio
 
 from broker.apis.answers import FileAnswer, LaterAnswer, with_short_messages
 from broker.apis.api import Api
+from broker.authorizer.authorizer import EVERY_RIGHT
 from broker.context import Call, Node
 from broker.framing import BadFrame, CloseConnection, FrameBuffer
 from broker.line_budget import LineBudget
@@ -107,14 +108,15 @@ class Connection:
         self._metrics = node.metrics
         self._client_host = peer.rpartition(":")[0]
         self._listener = entry.listener
-        self._principal = entry.principal
         self._passage = entry.passage
         self._authenticating = trio.CancelScope(deadline=entry.deadline)
         # Over TLS parts of files are read and encrypted; everywhere else they never come in here.
         tls = entry.tls
         self._recv_into = peer_socket.recv_into if tls is None else tls.recv_into
         self._send_parts = partial(send_parts, peer_socket) if tls is None else tls.send_parts
-        self._is_broker = entry.principal in node.cluster_brokers.principals
+        self._is_broker = False
+        self._rights = EVERY_RIGHT
+        self._be(entry.principal)
         is_stranger = entry.passage is not None and entry.passage.is_demanded
         self._frames = FrameBuffer(
             limits.largest_request_of_strangers_bytes
@@ -278,9 +280,18 @@ class Connection:
         """Note who the peer has proved to be; a broker's name is no user's."""
         if passage.is_of_broker:
             self._is_broker = True
-            return
-        self._principal = passage.principal
-        self._is_broker = self._principal in self._node.cluster_brokers.principals
+            self._rights = EVERY_RIGHT
+        else:
+            self._be(passage.principal)
+
+    def _be(self, principal: str) -> None:
+        node = self._node
+        self._principal = principal
+        self._is_broker = principal in node.cluster_brokers.principals
+        if node.acls is None or self._is_broker:
+            self._rights = EVERY_RIGHT
+        else:
+            self._rights = node.acls.authorizer.rights_of(principal, self._client_host)
 
     async def _answer(self, frame: memoryview) -> None:
         if self._passage is not None and not await self._pass_gate(self._passage, frame):
@@ -300,7 +311,7 @@ class Connection:
         if api.may_wait:
             await self._flush()
         started = trio.current_time()
-        answer = await api.handle(request, self._call(header))
+        answer = await api.answer(request, self._call(header))
         if self._awaited or isinstance(answer, LaterAnswer):
             await self._await_later(_Awaited(header, answer, api.name, started, at_length))
             return
@@ -328,6 +339,7 @@ class Connection:
             listener=self._listener,
             principal=self._principal,
             is_broker=self._is_broker,
+            rights=self._rights,
             aside=self._limits.long_messages,
         )
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from broker.authorizer.acl_watch import AclWatch
+from broker.authorizer.authorizer import EVERY_RIGHT, Rights
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.controller.controller import Controller
@@ -83,6 +85,10 @@ class Node(Protocol):
     def scram_users(self) -> ScramUsers:
         """The SCRAM credentials that ZooKeeper holds."""
 
+    @property
+    def acls(self) -> AclWatch | None:
+        """The access control entries, None where no authorizer is set."""
+
     def reconfigure(self) -> None:
         """Let everybody know that dynamic settings have changed."""
 
@@ -132,6 +138,8 @@ class Call:
     principal: str = "User:ANONYMOUS"
     is_broker: bool = False
     """Whether it comes from a broker of this cluster (`broker.security.brokers`)."""
+    rights: Rights = EVERY_RIGHT
+    """What it may do; guards have asked already of all that the request names by itself."""
     aside: Aside = field(default_factory=Aside)
     """Where it does what would stop the others."""
 

@@ -12,6 +12,8 @@ from prometheus_client import CollectorRegistry
 
 from broker.ages import Ages
 from broker.apis.table import APIS
+from broker.authorizer.acl_watch import AclWatch
+from broker.authorizer.authorizer import Authorizer, AuthorizerSettings
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.config_watch import ConfigWatch
@@ -42,6 +44,7 @@ from broker.topic_creation import TopicCreation
 from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.marking import MarkerSender
 from broker.transactions.verification import Verifier
+from broker.zookeeper.acl_store import AclStore
 from broker.zookeeper.store import ClusterStore
 from runtime import clock as wall
 from runtime.metrics import serve_metrics
@@ -77,18 +80,30 @@ class SystemClock:
         return int(trio.current_time() * 1000)
 
 
+class KnownCluster(NamedTuple):
+    """The parts of the cluster that a broker knows before it opens its logs."""
+
+    store: ClusterStore
+    metadata: MetadataCache
+    brokers: ClusterBrokers
+    watch: ConfigWatch
+    acls: AclWatch | None
+    """None where no authorizer is set."""
+
+
 class BrokerNode:
     """The node that handlers see (`broker.context.Node`); `run_broker` makes it."""
 
     def __init__(
         self,
         config: BrokerConfig,
-        config_watch: ConfigWatch,
-        metadata: MetadataCache,
+        known: KnownCluster,
         logs: LogManager,
         peers: Peers,
         registration: Registration,
     ) -> None:
+        metadata, config_watch = known.metadata, known.watch
+        self.acls = known.acls
         self.cluster_brokers = peers.brokers
         self.broker_id: int = config.broker_id
         self.config = config
@@ -287,7 +302,7 @@ async def _run(
                 settings = inter_broker_connections(config, known.brokers, client_id=client_id)
                 pool = ConnectionPool(nursery, settings)
                 peers = Peers(brokers=known.brokers, pool=pool)
-                node = BrokerNode(config, known.watch, metadata, logs, peers, registration)
+                node = BrokerNode(config, known, logs, peers, registration)
                 metrics_port = await _start_serving(node, known.watch, sockets, nursery)
                 # Only who serves may be found: the controller speaks to whom it sees at once.
                 await retried(zookeeper, _patience_s(config), registration.register_first)
@@ -308,16 +323,7 @@ async def _run(
                 nursery.cancel_scope.cancel()
 
 
-class _KnownCluster(NamedTuple):
-    """The parts of the cluster that a broker knows before it opens its logs."""
-
-    store: ClusterStore
-    metadata: MetadataCache
-    brokers: ClusterBrokers
-    watch: ConfigWatch
-
-
-async def _learn_cluster(config: BrokerConfig, zookeeper: ZooKeeper) -> _KnownCluster:
+async def _learn_cluster(config: BrokerConfig, zookeeper: ZooKeeper) -> KnownCluster:
     """Read from ZooKeeper what the cluster is, and write there what the first broker has to."""
     patience_s = _patience_s(config)
     store = ClusterStore(zookeeper, config.inter_broker_listener.name)
@@ -328,7 +334,23 @@ async def _learn_cluster(config: BrokerConfig, zookeeper: ZooKeeper) -> _KnownCl
     await retried(zookeeper, patience_s, watch.load_all)
     first_users = partial(add_first_users, config, store, watch.scram_users)
     await retried(zookeeper, patience_s, first_users)
-    return _KnownCluster(store, metadata, brokers, watch)
+    acls = await _learn_rights(config, zookeeper)
+    return KnownCluster(store, metadata, brokers, watch, acls)
+
+
+async def _learn_rights(config: BrokerConfig, zookeeper: ZooKeeper) -> AclWatch | None:
+    """Read all access control entries, if an authorizer is set: nobody is served before."""
+    if not config.authorizer_class_name:
+        return None
+    store = AclStore(zookeeper)
+    settings = AuthorizerSettings(
+        super_users=frozenset(config.super_users),
+        allows_where_no_acl_is=config.allow_everyone_if_no_acl_found,
+    )
+    acls = AclWatch(store, Authorizer(settings))
+    await retried(zookeeper, _patience_s(config), store.prepare)
+    await retried(zookeeper, _patience_s(config), acls.load_all)
+    return acls
 
 
 def _patience_s(config: BrokerConfig) -> float:
@@ -347,6 +369,8 @@ async def _start_serving(
     node.replication.start(nursery, node.partitions, node.clock)
     nursery.start_soon(Server(node, APIS, node.config).serve, sockets)
     nursery.start_soon(watch.run)
+    if node.acls is not None:
+        nursery.start_soon(node.acls.run)
     nursery.start_soon(node.look_after_logs)
     if node.cleaner is not None:
         nursery.start_soon(node.cleaner.run)

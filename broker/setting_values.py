@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from broker.listeners import MAX_PORT, parse_listeners, parse_protocol_map
+from broker.security.principal_mapping import PrincipalRules, parse_rules
 from broker.security.settings import Login, Secret, parse_jaas
 from runtime.properties import Property
 from wire.net.security import Mechanism
@@ -97,6 +98,13 @@ def _parse_principals(entry: Property, _: Mapping[str, Any]) -> tuple[str, ...]:
     return principals
 
 
+def _parse_principal_rules(entry: Property, _: Mapping[str, Any]) -> PrincipalRules:
+    try:
+        return parse_rules(entry.value)
+    except ValueError as reason:
+        raise entry.wrong(str(reason)) from reason
+
+
 def _parse_name(entry: Property, _: Mapping[str, Any]) -> str:
     return entry.value.upper()
 
@@ -128,6 +136,7 @@ _PARSERS: Final[Mapping[str, Parser]] = {
     "inter.broker.listener.name": _parse_name,
     "sasl.enabled.mechanisms": _parse_mechanisms,
     "super.users": _parse_principals,
+    "ssl.principal.mapping.rules": _parse_principal_rules,
     "log.dirs": _parse_folders,
     "zookeeper.connect": _parse_zookeeper,
 }

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from broker.context import Handler
+from broker.context import Call, Handler
+from broker.guards.guard import Guard
 from wire.messages.api_versions import ApiVersion
 from wire.schema import Request
 
@@ -16,7 +17,7 @@ million of them: without a limit of its own one frame would stop a broker for mi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """A request, the versions served, and who answers it.
+    """A request, the versions served, who answers it, and who stands before that.
 
     may_wait   the handler may take longer than a moment, so what is ready to go leaves before
     most_elements   of all arrays of one request together
@@ -26,10 +27,17 @@ class Api:
     name: str
     request: type[Request[Any]]
     handle: Handler
+    guard: Guard
     versions: range
     may_wait: bool
     most_elements: int = MOST_ELEMENTS
     answers_at_length: bool = False
+
+    async def answer(self, request: Any, call: Call) -> Any:  # noqa: ANN401 - one per API
+        """Return the handler's answer as far as the caller's rights go, as guards know them."""
+        if call.rights.are_limited:
+            return await self.guard.stand(request, call, self.handle)
+        return await self.handle(request, call)
 
     @property
     def listed(self) -> ApiVersion:

@@ -3,6 +3,7 @@
 from typing import Final
 
 from broker.context import Call
+from wire.acls import SUPPORTED, ResourceType, bits_of
 from wire.errors import ErrorCode
 from wire.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -12,8 +13,7 @@ from wire.messages.describe_cluster import (
 
 BROKERS: Final = 1
 UNKNOWN_OPERATIONS: Final = -(2**31)
-ALL_CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
-"""Create, alter, describe, cluster action, describe and alter configs, idempotent write."""
+ALL_CLUSTER_OPERATIONS: Final = bits_of(SUPPORTED[ResourceType.CLUSTER])
 
 
 async def handle(request: DescribeClusterRequest, call: Call) -> DescribeClusterResponse:

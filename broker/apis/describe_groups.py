@@ -3,6 +3,7 @@
 from broker.context import Call
 from broker.fairness import Turns
 from broker.groups.administration import described
+from wire.acls import SUPPORTED, ResourceType, bits_of
 from wire.errors import ErrorCode
 from wire.messages.describe_groups import (
     DescribedGroup,
@@ -10,11 +11,8 @@ from wire.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 
-READ = 1 << 3
-DELETE = 1 << 6
-DESCRIBE = 1 << 8
-ALL_OPERATIONS = READ | DELETE | DESCRIBE
-"""What anybody may do with a group here: the bits of Kafka's AclOperation codes."""
+ALL_OPERATIONS = bits_of(SUPPORTED[ResourceType.GROUP])
+"""What anybody may do with a group where no authorizer is set."""
 NOT_ASKED = -(2**31)
 
 

@@ -10,6 +10,7 @@ from broker.replication.partition import Partition
 from broker.replication.preferred import RACK_AWARE, preferred_replica
 from broker.replication.truncation import Divergence, UnknownEpoch, find_divergence
 from broker.sending import stand_in
+from wire.acls import Operation, ResourceType
 from wire.errors import ErrorCode
 from wire.messages.fetch import (
     AbortedTransaction,
@@ -61,6 +62,8 @@ def read_partition(
     if isinstance(partition, ErrorCode):
         one.attach(None)
         one.follower = None
+        if partition is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            return _failed(one, partition)
         return _refused(one, partition, params)
     one.attach(partition)
     wrong = check_epoch(partition, one.asked.current_leader_epoch)
@@ -90,6 +93,8 @@ def _resolve(one: CachedPartition, params: FetchParams) -> Partition | ErrorCode
             if view is None:
                 return ErrorCode.UNKNOWN_TOPIC_ID
             one.name = view.name
+    if not params.call.rights.may(Operation.READ, ResourceType.TOPIC, one.name):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     led = node.led(one.name, index)
     if isinstance(led, Partition):
         return _same_topic(one, led)

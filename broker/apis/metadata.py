@@ -10,6 +10,7 @@ from broker.controller.topics import INTERNAL_TOPICS, TopicSpec, illegal_name
 from broker.fairness import Turns
 from broker.led_partition import CONSUMER_OFFSETS
 from broker.metadata_cache import NO_LEADER, PartitionView, TopicView
+from wire.acls import SUPPORTED, ResourceType, bits_of
 from wire.errors import ErrorCode
 from wire.messages.metadata import (
     MetadataRequest,
@@ -22,8 +23,7 @@ from wire.messages.metadata import (
 from wire.primitives import ZERO_UUID
 
 LISTENER_NOT_FOUND_SINCE: Final = 6
-ALL_TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
-"""Read, write, create, delete, alter, describe, describe and alter configs."""
+ALL_TOPIC_OPERATIONS: Final = bits_of(SUPPORTED[ResourceType.TOPIC])
 
 
 async def handle(request: MetadataRequest, call: Call) -> MetadataResponse:

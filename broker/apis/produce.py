@@ -23,6 +23,7 @@ from broker.log.validation import KeyCheck, RecordRules
 from broker.replication.partition import ALL_IN_SYNC, Partition
 from broker.transactions.decisions import Producer
 from broker.transactions.verification import ASK_AGAIN
+from wire.acls import Operation, ResourceType
 from wire.errors import ErrorCode
 from wire.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -42,6 +43,7 @@ ADMIN_CLIENT_ID: Final = "__admin_client"
 could feed the coordinators what they do not expect."""
 Led: TypeAlias = Partition | ErrorCode
 """What a batch is for, or why it is not led here."""
+_UNNAMED: Final = "a transactional batch without a transactional id"
 VALID_ACKS: Final = frozenset({ALL_IN_SYNC, NO_ANSWER, 1})
 
 
@@ -98,16 +100,21 @@ async def handle(request: ProduceRequest, call: Call) -> ProduceResponse | Later
     With acks=0 nothing is answered; a failure ends the connection, so that the producer looks for
     the leader again (as Apache Kafka does).
     """
-    refuses_all = _is_transaction_of_nobody(request)
+    unnamed = _is_transaction_of_nobody(request)
+    refuses_all = unnamed or _is_anothers_transaction(request, call)
     turns = Turns()
     promised: list[tuple[str, Sequence[Promise]]] = []
     for topic in request.topic_data:
         promises: list[Promise] = []
+        may_write = call.rights.may(Operation.WRITE, ResourceType.TOPIC, topic.name)
         for data in topic.partition_data:
             led = call.node.led(topic.name, data.index)
             checked = Checked()
             if refuses_all:
-                promises.append(_refuse_transaction(data))
+                promises.append(_refuse_transaction(data, _UNNAMED if unnamed else None))
+                continue
+            if not may_write:
+                promises.append(Promise(_failed(data.index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
                 continue
             if isinstance(led, Partition):
                 checked = await _check_before(led, data, request, call)
@@ -221,20 +228,33 @@ class ProduceLater(LaterAnswer):
 
 def _is_transaction_of_nobody(request: ProduceRequest) -> bool:
     """Say whether a partition's first batch belongs to a transaction that the request names not."""
-    return request.transactional_id is None and any(
+    return request.transactional_id is None and _claims_transaction(request)
+
+
+def _is_anothers_transaction(request: ProduceRequest, call: Call) -> bool:
+    """Say whether a batch belongs to a transaction in whose name the client may not write."""
+    transactional_id = request.transactional_id
+    return (
+        transactional_id is not None
+        and not call.rights.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+        and _claims_transaction(request)
+    )
+
+
+def _claims_transaction(request: ProduceRequest) -> bool:
+    return any(
         data.records is not None and claims_transaction(data.records)  # type: ignore[arg-type]
         for topic in request.topic_data
         for data in topic.partition_data
     )
 
 
-def _refuse_transaction(data: PartitionProduceData) -> Promise:
+def _refuse_transaction(data: PartitionProduceData, reason: str | None) -> Promise:
     """Refuse as Apache Kafka does, the whole request, before anything else is looked at.
 
     Appended, the batch would hold the last stable offset, and every read-committed reader, for
     ever: nobody would end its transaction.
     """
-    reason = "a transactional batch without a transactional id"
     return Promise(_failed(data.index, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, reason))
 
 

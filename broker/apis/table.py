@@ -13,11 +13,14 @@ from broker.apis import (
     alter_user_scram_credentials,
     api_versions,
     controlled_shutdown,
+    create_acls,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_groups,
     delete_records,
     delete_topics,
+    describe_acls,
     describe_cluster,
     describe_configs,
     describe_groups,
@@ -55,6 +58,7 @@ from broker.apis import (
 )
 from broker.apis.api import MOST_ELEMENTS, Api
 from broker.context import Handler
+from broker.guards.table import GUARDS
 from wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from wire.messages.alter_configs import AlterConfigsRequest
@@ -63,11 +67,14 @@ from wire.messages.alter_partition_reassignments import AlterPartitionReassignme
 from wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.controlled_shutdown import ControlledShutdownRequest
+from wire.messages.create_acls import CreateAclsRequest
 from wire.messages.create_partitions import CreatePartitionsRequest
 from wire.messages.create_topics import CreateTopicsRequest
+from wire.messages.delete_acls import DeleteAclsRequest
 from wire.messages.delete_groups import DeleteGroupsRequest
 from wire.messages.delete_records import DeleteRecordsRequest
 from wire.messages.delete_topics import DeleteTopicsRequest
+from wire.messages.describe_acls import DescribeAclsRequest
 from wire.messages.describe_cluster import DescribeClusterRequest
 from wire.messages.describe_configs import DescribeConfigsRequest
 from wire.messages.describe_groups import DescribeGroupsRequest
@@ -124,6 +131,7 @@ def _api(
         name=request.__name__.removesuffix("Request"),
         request=request,
         handle=handle,
+        guard=GUARDS[request.API_KEY],
         versions=range(first, request.VERSIONS.stop),
         may_wait=may_wait,
         most_elements=most_elements,
@@ -165,6 +173,9 @@ _ROWS: Final[tuple[Api, ...]] = (
     _api(WriteTxnMarkersRequest, write_txn_markers.handle),
     _api(TxnOffsetCommitRequest, txn_offset_commit.handle),
     _api(OffsetForLeaderEpochRequest, offset_for_leader_epoch.handle),
+    _api(DescribeAclsRequest, describe_acls.handle, answers_at_length=True),
+    _api(CreateAclsRequest, create_acls.handle),
+    _api(DeleteAclsRequest, delete_acls.handle, answers_at_length=True),
     _api(DescribeConfigsRequest, describe_configs.handle, answers_at_length=True),
     _api(AlterConfigsRequest, alter_configs.handle),
     _api(DescribeLogDirsRequest, describe_log_dirs.handle, answers_at_length=True),

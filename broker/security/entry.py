@@ -46,6 +46,7 @@ class Entrance:
     ) -> None:
         """Read the files of TLS. Raises OSError, of which ssl.SSLError is one."""
         self.listener = listener
+        self._tls = security.tls
         self._context = None if security.tls is None else ServerContext(security.tls)
         self._gate = (
             for_brokers
@@ -64,14 +65,23 @@ class Entrance:
             tls = TlsPeer(peer_socket, self._context.current())
             if not await _shake_hands(tls, deadline):
                 return None
-        subject = None if tls is None else tls.principal()
         return Entry(
             listener=name,
             tls=tls,
-            principal=ANONYMOUS if subject is None else f"User:{subject}",
+            principal=ANONYMOUS if tls is None else self._principal(tls),
             passage=passage,
             deadline=deadline if is_demanded else math.inf,
         )
+
+    def _principal(self, tls: TlsPeer) -> str:
+        """Return who a certificate's owner is. Raises HandshakeFailed where no rule says so."""
+        subject = tls.principal()
+        if subject is None or self._tls is None:
+            return ANONYMOUS
+        name = self._tls.principals.name(subject)
+        if name is None:
+            raise HandshakeFailed(f"no rule of ssl.principal.mapping.rules fits {subject!r:.200}")
+        return f"User:{name}"
 
 
 async def _shake_hands(tls: TlsPeer, deadline: float) -> bool:

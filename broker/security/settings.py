@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from broker.listeners import Listener
+from broker.security.principal_mapping import DEFAULT_RULES, PrincipalRules
 from wire.net.security import Mechanism, Sasl, Security, Tls
 
 LISTENER_PREFIX: Final = "listener.name."
@@ -31,6 +32,7 @@ OF_ONE_LISTENER: Final = frozenset(
         "ssl.truststore.type",
         "ssl.truststore.location",
         "ssl.client.auth",
+        "ssl.principal.mapping.rules",
         "ssl.endpoint.identification.algorithm",
         "sasl.enabled.mechanisms",
         "connections.max.reauth.ms",
@@ -82,12 +84,14 @@ class ServerTls:
     """PEM files (KIP-651): key and certificates in one file, trusted authorities in the other.
 
     client_auth   `none`, `requested` or `required`: whether clients show a certificate
+    principals    from a certificate's subject to its owner's name
     """
 
     keystore: Path
     key_password: str | None = field(default=None, repr=False)
     truststore: Path | None = None
     client_auth: str = "none"
+    principals: PrincipalRules = DEFAULT_RULES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +174,7 @@ def _tls(config: ListenerSettings, listener: Listener) -> ServerTls:
         key_password=None if password is None else password.text,
         truststore=truststore,
         client_auth=client_auth,
+        principals=config.of_listener(listener.name, "ssl.principal.mapping.rules"),
     )
 
 

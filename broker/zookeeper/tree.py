@@ -209,7 +209,7 @@ def encode_broker(endpoints: Sequence[Listener], rack: str | None, now_ms: int) 
         "listener_security_protocol_map": {one.name: one.protocol.name for one in endpoints},
         "features": {},
     }
-    return _dump(value if rack is None else {**value, "rack": rack})
+    return dump_json(value if rack is None else {**value, "rack": rack})
 
 
 def decode_broker(
@@ -219,7 +219,7 @@ def decode_broker(
 
     A broker that has no such listener is reached, if at all, at its first.
     """
-    value = _load(broker_path(broker_id), data)
+    value = load_json(broker_path(broker_id), data)
     try:
         protocols = value.get("listener_security_protocol_map", {})
         endpoints = tuple(_endpoint(one, protocols) for one in value.get("endpoints", ()))
@@ -258,7 +258,7 @@ def decode_broker_id(name: str) -> int:
 
 def encode_topic(assignment: TopicAssignment) -> bytes:
     """Return a topic's assignment (version 3)."""
-    return _dump(
+    return dump_json(
         {
             "version": 3,
             "topic_id": encode_topic_id(assignment.topic_id),
@@ -296,7 +296,7 @@ def _leader(value: object) -> int:
 
 def decode_topic(topic: str, data: bytes) -> TopicAssignment:
     """Return a topic's assignment. Raises MalformedNode."""
-    value = _load(topic_path(topic), data)
+    value = load_json(topic_path(topic), data)
     try:
         return TopicAssignment(
             topic_id=decode_topic_id(value["topic_id"]),
@@ -317,12 +317,14 @@ def encode_state(state: PartitionState) -> bytes:
         "controller_epoch": state.controller_epoch,
         "isr": list(state.isr),
     }
-    return _dump({**value, "leader_recovery_state": state.recovery} if state.recovery else value)
+    return dump_json(
+        {**value, "leader_recovery_state": state.recovery} if state.recovery else value
+    )
 
 
 def decode_state(path: str, data: bytes, version: int) -> PartitionState:
     """Return a partition's state; `version` is the node's. Raises MalformedNode."""
-    value = _load(path, data)
+    value = load_json(path, data)
     try:
         return PartitionState(
             leader=_leader(value["leader"]),
@@ -338,7 +340,7 @@ def decode_state(path: str, data: bytes, version: int) -> PartitionState:
 
 def encode_controller(broker_id: int, now_ms: int) -> bytes:
     """Return the controller's registration (version 2)."""
-    return _dump(
+    return dump_json(
         {
             "version": 2,
             "brokerid": broker_id,
@@ -359,14 +361,14 @@ def decode_controller_epoch(data: bytes) -> int:
 def decode_controller(data: bytes) -> int:
     """Return the controller's broker id. Raises MalformedNode."""
     try:
-        return _id(_load(CONTROLLER, data)["brokerid"])
+        return _id(load_json(CONTROLLER, data)["brokerid"])
     except (KeyError, TypeError, ValueError) as error:
         raise MalformedNode(f"{CONTROLLER}: {error!r}") from error
 
 
 def encode_config(config: Mapping[str, str]) -> bytes:
     """Return the dynamic settings of one topic or of all brokers (version 1)."""
-    return _dump({"version": 1, "config": dict(config)})
+    return dump_json({"version": 1, "config": dict(config)})
 
 
 def decode_config(path: str, data: bytes) -> dict[str, str]:
@@ -374,46 +376,46 @@ def decode_config(path: str, data: bytes) -> dict[str, str]:
     if not data:
         return {}
     try:
-        return {str(key): str(value) for key, value in _load(path, data)["config"].items()}
+        return {str(key): str(value) for key, value in load_json(path, data)["config"].items()}
     except (KeyError, AttributeError) as error:
         raise MalformedNode(f"{path}: {error!r}") from error
 
 
 def encode_config_change(entity_path: str) -> bytes:
     """Return the notification (version 2) that `topics/<t>` or `brokers/<default>` changed."""
-    return _dump({"version": 2, "entity_path": entity_path})
+    return dump_json({"version": 2, "entity_path": entity_path})
 
 
 def decode_config_change(path: str, data: bytes) -> str:
     """Return the entity whose settings changed, as `topics/<t>`. Raises MalformedNode."""
     try:
-        return text(_load(path, data)["entity_path"])
+        return text(load_json(path, data)["entity_path"])
     except (KeyError, ValueError) as error:
         raise MalformedNode(f"{path}: {error!r}") from error
 
 
 def encode_log_dir_failure(broker_id: int) -> bytes:
     """Return the notification (version 1) that one of a broker's log folders has failed."""
-    return _dump({"version": 1, "broker": broker_id, "event": LOG_DIR_FAILED})
+    return dump_json({"version": 1, "broker": broker_id, "event": LOG_DIR_FAILED})
 
 
 def decode_log_dir_failure(path: str, data: bytes) -> int:
     """Return the broker's id."""
     try:
-        return _id(_load(path, data)["broker"])
+        return _id(load_json(path, data)["broker"])
     except (KeyError, TypeError, ValueError) as error:
         raise MalformedNode(f"{path}: {error!r}") from error
 
 
 def encode_broker_secret(secret: str) -> bytes:
     """Return the node by which brokers of this cluster know each other."""
-    return _dump({"version": 1, "secret": secret})
+    return dump_json({"version": 1, "secret": secret})
 
 
 def decode_broker_secret(data: bytes) -> str:
     """Return what only brokers of this cluster know. Raises MalformedNode, which quotes nothing."""
     try:
-        secret = text(_load(BROKERS_PROOF, data)["secret"])
+        secret = text(load_json(BROKERS_PROOF, data)["secret"])
     except (KeyError, TypeError, ValueError):
         raise MalformedNode(f"{BROKERS_PROOF}: is not in its form") from None
     if not secret:
@@ -423,20 +425,20 @@ def decode_broker_secret(data: bytes) -> str:
 
 def encode_cluster_id(cluster_id: str) -> bytes:
     """Return the node's data (version 1) for a cluster id."""
-    return _dump({"version": "1", "id": cluster_id})
+    return dump_json({"version": "1", "id": cluster_id})
 
 
 def decode_cluster_id(data: bytes) -> str:
     """Return the cluster id. Raises MalformedNode."""
     try:
-        return text(_load(CLUSTER_ID, data)["id"])
+        return text(load_json(CLUSTER_ID, data)["id"])
     except (KeyError, ValueError) as error:
         raise MalformedNode(f"{CLUSTER_ID}: {error!r}") from error
 
 
 def encode_producer_ids(block: ProducerIdBlock) -> bytes:
     """Return the node's data (version 1) for the newest block of producer ids."""
-    return _dump(
+    return dump_json(
         {
             "version": 1,
             "broker": block.broker_id,
@@ -448,7 +450,7 @@ def encode_producer_ids(block: ProducerIdBlock) -> bytes:
 
 def decode_producer_ids(data: bytes) -> ProducerIdBlock:
     """Return the newest block of producer ids. Raises MalformedNode."""
-    value = _load(PRODUCER_IDS, data)
+    value = load_json(PRODUCER_IDS, data)
     try:
         return ProducerIdBlock(
             broker_id=_id(value["broker"]),
@@ -459,11 +461,13 @@ def decode_producer_ids(data: bytes) -> ProducerIdBlock:
         raise MalformedNode(f"{PRODUCER_IDS}: {error!r}") from error
 
 
-def _dump(value: Mapping[str, object]) -> bytes:
+def dump_json(value: Mapping[str, object]) -> bytes:
+    """Return a node's data in the form that Kafka writes."""
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def _load(path: str, data: bytes) -> dict[str, Any]:
+def load_json(path: str, data: bytes) -> dict[str, Any]:
+    """Return the JSON object that a node holds. Raises MalformedNode."""
     try:
         value = read_json(data)
     except ValueError as error:

@@ -12,6 +12,7 @@ from uuid import UUID
 import trio
 
 from broker.apis.table import APIS
+from broker.authorizer.acl_watch import AclWatch
 from broker.config import BrokerConfig
 from broker.dynamic_config import DynamicConfig
 from broker.listeners import Listener
@@ -104,6 +105,7 @@ class LoneNode:
         self.dynamic = DynamicConfig(config)
         self.metrics = RequestMetrics()
         self.scram_users = ScramUsers()
+        self.acls: AclWatch | None = None
         self.controller = NoController()
         self.verifier = SaysTransaction()
         self.cluster_brokers = cluster_brokers(config, config.super_users, "known to brokers")

@@ -64,7 +64,7 @@ async def test_what_is_garbled_is_named_and_leaves_the_rest_as_it_was(
     )
     there.nodes |= dict.fromkeys(garbled, b"garbled")
     await watch.load_all()
-    await watch._apply_all([0])
+    await watch._notifications._follow([0])
     assert watch.dynamic.fence.topics == {"t"}
     assert watch.dynamic.log_config("t").retention_ms == -1
     said = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
@@ -94,12 +94,12 @@ async def test_a_notification_that_is_tidied_away_before_it_is_read_is_not_passe
         tree.topic_config_path("u"): tree.encode_config({"retention.ms": "7"}),
         f"{tree.CONFIG_CHANGE_PREFIX}{1:010}": change,
     }
-    await watch._catch_up([f"config_change_{number:010}" for number in (0, 1)])
+    await watch._notifications.catch_up([f"config_change_{number:010}" for number in (0, 1)])
     assert watch.dynamic.log_config("t").retention_ms == -1
     assert watch.dynamic.log_config("u").retention_ms == 7
     assert changes == [1]
     there.nodes[tree.topic_config_path("u")] = tree.encode_config({"retention.ms": "8"})
-    await watch._catch_up([f"config_change_{1:010}"])
+    await watch._notifications.catch_up([f"config_change_{1:010}"])
     assert watch.dynamic.log_config("u").retention_ms == 7, "heard already"
 
 
@@ -110,11 +110,11 @@ async def test_a_notification_of_the_largest_number_leaves_no_broker_deaf() -> N
     await watch.load_all()
     stray = f"{tree.CONFIG_CHANGE_PREFIX}{2**31 - 1:010}"
     there.nodes[stray] = tree.encode_config_change("topics/t")
-    await watch._catch_up(await there.children(tree.CONFIG_CHANGES))
+    await watch._notifications.catch_up(await there.children(tree.CONFIG_CHANGES))
     for number, days in ((0, "7"), (1, "8")):
         there.nodes |= {
             tree.topic_config_path("t"): tree.encode_config({"retention.ms": days}),
             f"{tree.CONFIG_CHANGE_PREFIX}{number:010}": tree.encode_config_change("topics/t"),
         }
-        await watch._catch_up(await there.children(tree.CONFIG_CHANGES))
+        await watch._notifications.catch_up(await there.children(tree.CONFIG_CHANGES))
         assert watch.dynamic.log_config("t").retention_ms == int(days)

@@ -110,6 +110,26 @@ async def test_a_wrong_password_is_refused_in_words_and_logged_without_it(
     assert WRONG not in caplog.text
 
 
+@pytest.mark.parametrize("mechanism", [Mechanism.PLAIN, Mechanism.SCRAM_SHA_256])
+async def test_nobody_learns_from_a_refusal_which_users_there_are(
+    tmp_path: Path, certificates: Certificates, mechanism: Mechanism
+) -> None:
+    """Neither from its words nor from the step at which it comes, nor from a proof's price."""
+    async with secured(tmp_path, certificates) as rig:
+        said = {
+            await refused(
+                rig,
+                "SASL_PLAINTEXT",
+                Security(sasl=Sasl(mechanism=mechanism, username=name, password=WRONG)),
+            )
+            for name in ("alice", "nobody")
+        }
+        assert len({words.replace(str(rig.ports["SASL_PLAINTEXT"]), "") for words in said}) == 1
+        known = rig.node.scram_users.credential(Mechanism.SCRAM_SHA_256, "alice")
+        unknown = rig.node.scram_users.credential(Mechanism.SCRAM_SHA_256, "nobody")
+        assert known.iterations == unknown.iterations
+
+
 async def test_a_mechanism_that_is_not_enabled_is_refused_with_those_that_are(
     tmp_path: Path, certificates: Certificates
 ) -> None:

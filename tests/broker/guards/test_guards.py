@@ -1,0 +1,151 @@
+"""Guards ask about the rights that their rows name, and answer with Kafka's error codes."""
+
+import operator
+from collections.abc import Callable
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from broker.apis.table import APIS
+from broker.authorizer.authorizer import Rights
+from broker.authorizer.verdict import Asker
+from broker.context import Call, Node
+from broker.guards.guard import Need
+from broker.guards.table import GUARDS
+from broker.metadata_cache import MetadataCache
+from tests.broker.guards.samples import SAMPLES, Sample, codes
+from wire.acls import Operation, ResourceType
+from wire.messages.api_versions import ApiVersionsRequest
+from wire.messages.fetch import FetchRequest
+from wire.messages.metadata import MetadataRequest
+from wire.messages.produce import ProduceRequest
+from wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from wire.messages.sasl_handshake import SaslHandshakeRequest
+from wire.messages.write_txn_markers import WriteTxnMarkersRequest
+
+
+class Asked(Rights):
+    """Rights that a test gives, and what was asked about."""
+
+    __slots__ = ("asked", "has")
+
+    def __init__(self, has: Callable[[Need], bool]) -> None:
+        super().__init__(None, Asker("User:alice", "h"))
+        self.has = has
+        self.asked: set[Need] = set()
+
+    def may(self, operation: Operation, kind: ResourceType, name: str) -> bool:
+        assert name
+        self.asked.add(Need(operation, kind))
+        return self.has(Need(operation, kind))
+
+    def may_somewhere(self, operation: Operation, kind: ResourceType) -> bool:
+        return self.may(operation, kind, "somewhere")
+
+
+CLUSTER_ACTION = Need(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
+
+
+async def taken_for_broker(key: int, rights: Rights) -> bool:
+    """Return whether the handler is to take whoever asks for a broker of the cluster."""
+    call = Call(node=cast("Node", None), api_version=0, client_id="", client_host="", rights=rights)
+
+    async def handle(request: Any, call: Call) -> Any:
+        assert request is None
+        return call.is_broker
+
+    return bool(await GUARDS[key].stand(None, call, handle))
+
+
+async def ask(sample: Sample, rights: Rights) -> tuple[Any, list[Any]]:
+    """Return the answer, and with what the handler was called."""
+    node = SimpleNamespace(metadata=MetadataCache("cluster"))
+    call = Call(
+        node=cast("Node", node),
+        api_version=sample.version,
+        client_id="test",
+        client_host="h",
+        rights=rights,
+    )
+    handled: list[Any] = []
+
+    async def handle(request: Any, call: Call) -> Any:
+        assert call.client_id == "test"
+        handled.append(request)
+        return sample.handler(request)
+
+    return await GUARDS[sample.request.API_KEY].stand(sample.request, call, handle), handled
+
+
+def test_every_api_that_is_served_has_its_guard() -> None:
+    assert GUARDS.keys() == APIS.keys()
+
+
+def test_who_asks_nothing_is_known_by_name() -> None:
+    """The handler of Produce asks itself: a batch is refused by its partition's answer."""
+    open_to_all = {key for key, guard in GUARDS.items() if not guard.needs}
+    assert open_to_all == {
+        one.API_KEY for one in (ApiVersionsRequest, SaslHandshakeRequest, SaslAuthenticateRequest)
+    }
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+async def test_somebody_without_any_right_is_refused_in_kafkas_words(sample: Sample) -> None:
+    answer, handled = await ask(sample, Asked(lambda _: False))
+    assert type(answer) is sample.request.RESPONSE
+    assert codes(answer) == sample.refused
+    assert not codes(tuple(map(sample.handler, handled)))
+    for request in handled:
+        assert request == sample.request or "'t'" not in str(request), "the handler got it"
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+async def test_somebody_with_every_right_gets_the_handlers_answer(sample: Sample) -> None:
+    answer, handled = await ask(sample, Asked(lambda _: True))
+    assert handled == [sample.request]
+    assert not codes(answer)
+
+
+ASK_ELSEWHERE = frozenset(
+    {
+        ProduceRequest.API_KEY,
+        FetchRequest.API_KEY,
+        MetadataRequest.API_KEY,
+    }
+)
+"""Their handlers ask, or the cache of topics: `test_rights` has them over the wire."""
+OF_BROKERS = frozenset(key for key, guard in GUARDS.items() if guard.needs == (CLUSTER_ACTION,))
+
+
+async def test_a_row_names_the_rights_that_are_asked_about_and_no_others() -> None:
+    """Whichever of them somebody has."""
+    asked: dict[int, set[Need]] = {}
+    choices: list[Callable[[Need], bool]] = [lambda _: True, lambda _: False]
+    for need in {need for guard in GUARDS.values() for need in guard.needs}:
+        choices += [partial(operator.eq, need), partial(operator.ne, need)]
+    for sample in SAMPLES:
+        for has in choices:
+            rights = Asked(has)
+            await ask(sample, rights)
+            asked.setdefault(sample.request.API_KEY, set()).update(rights.asked)
+    expected = {
+        key: set(guard.needs)
+        for key, guard in GUARDS.items()
+        if guard.needs and key not in ASK_ELSEWHERE | OF_BROKERS
+    }
+    assert asked == expected
+
+
+@pytest.mark.parametrize("is_let", [True, False])
+@pytest.mark.parametrize("key", sorted(OF_BROKERS))
+async def test_who_has_cluster_action_is_a_broker(key: int, is_let: bool) -> None:
+    assert await taken_for_broker(key, Asked(lambda _: is_let)) is is_let
+
+
+async def test_who_may_alter_the_cluster_may_end_a_hanging_transaction() -> None:
+    alter = Need(Operation.ALTER, ResourceType.CLUSTER)
+    assert await taken_for_broker(
+        WriteTxnMarkersRequest.API_KEY, Asked(partial(operator.eq, alter))
+    )
