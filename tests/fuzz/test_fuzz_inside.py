@@ -56,6 +56,7 @@ async def test_a_handler_that_fails_is_found_with_the_frame_that_made_it_fail(
         name="Heartbeat",
         request=HeartbeatRequest,
         handle=fail,
+        guard=heartbeat.guard,
         versions=heartbeat.versions,
         may_wait=True,
     )
