@@ -22,7 +22,7 @@ from offset_translation.map_records import (
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from runtime.map_registry import MapNotWritten, append_to_map
-from runtime.map_writers import ForeignRecords, Writers
+from runtime.map_writers import ForeignRecords, Reading, Writers
 from wire.net.operations import read_partition
 from wire.record_batch import BatchHeader, CorruptBatch, crc_is_valid, iterate_records
 from wire.topic_partition import TopicPartition
@@ -190,10 +190,10 @@ class MapFollower:
         end = ends.get(TopicPartition(self._topic, 0), 0)
         if end <= self._next:
             return
-        batches = read_partition(cluster, self._topic, 0, self._next, end)
+        batches, reading = read_partition(cluster, self._topic, 0, self._next, end), Reading()
         try:
             async for header, batch in batches:
-                await self._replay(header, batch)
+                await self._replay(header, batch, reading)
                 self._next = header.next_offset
         except CorruptBatch as corrupt:
             where = f"{self.target.name} {self._topic}-0"
@@ -201,13 +201,14 @@ class MapFollower:
         if self._state.contradictions:
             raise SiteUnclear(f"{self.target.name} {self._topic}: {self._state.contradictions[0]}")
 
-    async def _replay(self, header: BatchHeader, batch: memoryview) -> None:
+    async def _replay(self, header: BatchHeader, batch: memoryview, reading: Reading) -> None:
         """Take a batch over, from the next record on; raises CorruptBatch, WritersUnknown."""
         if not crc_is_valid(batch):
             raise CorruptBatch(0, "wrong checksum")
         if header.is_control:
             return
-        is_believed = await self._writers.believes(header.producer_id, header.base_offset)
+        believes = self._writers.believes
+        is_believed = await believes(header.producer_id, header.base_offset, reading)
         for record in iterate_records(batch):
             if record.offset < self._next:
                 continue

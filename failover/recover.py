@@ -138,21 +138,24 @@ async def restore_witness(
 async def _adopt_maps(
     zookeeper: ZooKeeper, paths: WitnessPaths, configuration: Configuration
 ) -> None:
-    """Have each map adopted as it is at the next start, as the witness may not know its writers.
+    """Have maps and checkpoints adopted as they are at the next start of a mirror.
 
-    A witness restored from an old copy lacks those that registered since.
+    The witness may not know who wrote them: an old copy lacks those that registered since.
     """
     for flow in configuration.flows:
-        path = paths.map_writers(flow.source, flow.target)
-        node = await zookeeper.get(path)
-        if node is None:
-            await zookeeper.create(path, TO_ADOPT.encode(), make_parents=True)
-            continue
-        try:
-            known = MapWriters.decode(node.data)
-        except WitnessGarbled:
-            known = TO_ADOPT
-        await zookeeper.set(path, replace(known, adopts=True).encode(), version=node.version)
+        for path in (
+            paths.map_writers(flow.source, flow.target),
+            paths.checkpoint_writers(flow.source, flow.target),
+        ):
+            node = await zookeeper.get(path)
+            if node is None:
+                await zookeeper.create(path, TO_ADOPT.encode(), make_parents=True)
+                continue
+            try:
+                known = MapWriters.decode(node.data)
+            except WitnessGarbled:
+                known = TO_ADOPT
+            await zookeeper.set(path, replace(known, adopts=True).encode(), version=node.version)
 
 
 def describe_seen(seen: PairSeen) -> Iterator[str]:

@@ -1,11 +1,20 @@
-"""The registry of map writers in the witness, and records written under a registered producer."""
+"""The registries of writers in the witness, and map records written under a registered producer."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Final
 from uuid import UUID
 
 from runtime.clock import now_ms
-from runtime.map_writers import WITHOUT_ID, MapWriters, Writers, WritersUnknown, begun_writers
+from runtime.map_writers import (
+    CONFIRM_AGAIN_MS,
+    TO_ADOPT,
+    WITHOUT_ID,
+    MapWriters,
+    Reading,
+    Writers,
+    WritersUnknown,
+    begun_writers,
+)
 from runtime.witness import WitnessGarbled, WitnessPaths, assigned_writers
 from runtime.zookeeper import BadVersion, Node, NodeExists, NoNode, ZooKeeper, ZooKeeperFault
 from wire.errors import ErrorCode, describe
@@ -14,11 +23,10 @@ from wire.net.operations import LATEST, append, list_offsets, new_producer_id
 from wire.record_batch import Record, build_batch
 from wire.topic_partition import TopicPartition
 
-CONFIRM_AGAIN_MS: Final = 3_600_000
-"""A writer registers again after so long, before it writes: it is never forgotten."""
 LOOK_AGAIN_MS: Final = 1_000
 MOST_FOREIGN: Final = 10_000
-"""The witness is asked once about a producer that it does not know; so many are remembered."""
+"""The witness is asked once about a producer that it does not know; so many are remembered. About
+those beyond it is asked once a reading."""
 RECORDS_A_BATCH: Final = 1_000
 
 
@@ -27,12 +35,25 @@ class MapNotWritten(NetworkFault):
 
 
 class WitnessWriters:
-    """The registry of one map topic in the witness, with a memory of what it said last."""
+    """The registry of one topic in the witness, with a memory of what it said last."""
 
-    def __init__(self, zookeeper: ZooKeeper, paths: WitnessPaths, source: str, target: str) -> None:
-        """Know where the node of the flow from `source` to `target` is; it is read when needed."""
+    def __init__(
+        self,
+        zookeeper: ZooKeeper,
+        paths: WitnessPaths,
+        source: str,
+        target: str,
+        *,
+        of_checkpoints: bool = False,
+    ) -> None:
+        """Know where the node of the flow from `source` to `target` is; it is read when needed.
+
+        Of checkpoints, all that is there at the first start is adopted: MirrorMaker's count, too.
+        """
         self._zookeeper = zookeeper
-        self._path: Final = paths.map_writers(source, target)
+        self._of_checkpoints = of_checkpoints
+        path = paths.checkpoint_writers if of_checkpoints else paths.map_writers
+        self._path: Final = path(source, target)
         self._assignment: Final = paths.assignment(source, target)
         self._known: MapWriters | None = None
         self._looked_ms = 0
@@ -52,13 +73,15 @@ class WitnessWriters:
         """Return what a node says; without one, of a flow that ran, that all is to be adopted."""
         if node is not None:
             return MapWriters.decode(node.data)
+        if self._of_checkpoints:
+            return TO_ADOPT
         return MapWriters(adopts=await self._zookeeper.exists(self._assignment))
 
     async def _begin(self, end: int, topic_id: str) -> int:
         while True:
             node = await self._zookeeper.get(self._path)
             known = await self._read(node)
-            begun = begun_writers(known, end, topic_id)
+            begun = begun_writers(known, end, topic_id, now_ms())
             if known.adopts:
                 for producer_id in await self._at_work():
                     begun = begun.with_producer(producer_id, now_ms())
@@ -75,6 +98,8 @@ class WitnessWriters:
 
         Such a worker goes on to write while the others are started anew.
         """
+        if self._of_checkpoints:
+            return frozenset()  # those versions wrote them without an id
         node = await self._zookeeper.get(self._assignment)
         return frozenset() if node is None else assigned_writers(node.data)
 
@@ -105,17 +130,21 @@ class WitnessWriters:
             self._known = known
             return
 
-    async def believes(self, producer_id: int, offset: int) -> bool:
+    async def believes(self, producer_id: int, offset: int, reading: Reading) -> bool:
         """Ask the witness again, all its servers in step, before a producer is called foreign.
 
-        What is to be adopted is believed.
+        What is to be adopted is believed. Whoever has written before the reading began had
+        registered by then, so the witness is asked once a reading at most.
         """
-        if self._known is not None and not self._is_to_be_asked_again:
-            if self._known.believes(producer_id, offset):
+        known = self._known
+        if known is not None and not self._is_to_be_asked_again:
+            if known.believes(producer_id, offset):
                 return True
             if producer_id in self._foreign:
                 return False
-        known: MapWriters = await _understood(self._path, self._look)
+        if known is None or not reading.is_told:
+            known = await self._asked()
+            reading.is_told = True
         if known.believes(producer_id, offset):
             return True
         if len(self._foreign) < MOST_FOREIGN:
@@ -127,6 +156,11 @@ class WitnessWriters:
         """Whether a map was still to be adopted when the witness was asked, and may not be now."""
         known = self._known
         return known is not None and known.adopts and now_ms() - self._looked_ms >= LOOK_AGAIN_MS
+
+    async def _asked(self) -> MapWriters:
+        """Return what the witness says now; raises WritersUnknown."""
+        known: MapWriters = await _understood(self._path, self._look)
+        return known
 
     async def _look(self) -> MapWriters:
         self._looked_ms = now_ms()
@@ -150,7 +184,7 @@ class Anybody:
         """Raise WritersUnknown: nothing may be written."""
         raise WritersUnknown(self._reason)
 
-    async def believes(self, _: int, __: int) -> bool:
+    async def believes(self, _: int, __: int, ___: Reading) -> bool:
         """Return True."""
         return True
 
@@ -160,11 +194,11 @@ async def _understood(path: str, step: Callable[[], Awaitable[Any]]) -> Any:  # 
     try:
         return await step()
     except ZooKeeperFault as fault:
-        raise WritersUnknown(f"who writes the map is not known: {fault}") from fault
+        raise WritersUnknown(f"{path}: who writes the topic is not known: {fault}") from fault
     except WitnessGarbled as fault:
         raise WritersUnknown(
-            f"{path}: who writes the map is not known: {fault}; stop the flow, delete the node,"
-            " and start it again: the map is adopted as it is then"
+            f"{path}: who writes the topic is not known: {fault}; stop the flow, delete the node,"
+            " and start it again: the topic is adopted as it is then"
         ) from fault
 
 

@@ -5,11 +5,13 @@ of our programs that writes a map therefore asks the cluster for a producer id, 
 client gets, and registers it in the witness first. A reader believes only batches of registered
 producers. It counts the others, and shows them.
 
-A client that deliberately uses a registered producer's id, with its epoch and next sequence, is not
-told apart. Rights of the topic prevent that, not this.
+A client that deliberately uses a registered producer's id is not told apart: id, epoch and next
+sequence stand in the log for everybody who may read it. Rights of the topic prevent that, not this.
+A topic of another id may be on a cluster that was set up anew and gives the same ids again, so only
+producers that may be at work now stay registered for it.
 
 A map of before there were registrations is adopted once: what it held at that time is believed,
-whoever has written it.
+whoever has written it. The checkpoints of groups are believed in the same way.
 """
 
 import json
@@ -22,6 +24,9 @@ from runtime.foreign_json import read_json, text, whole_number
 from runtime.witness import WitnessGarbled
 from wire.net.errors import NetworkFault
 
+CONFIRM_AGAIN_MS: Final = 3_600_000
+"""A writer registers again after so long, before it writes: it is never forgotten."""
+CLOCKS_APART_MS: Final = 600_000
 UNSEEN_KEPT_MS: Final = 24 * 3_600_000
 """A producer without a record in the log is forgotten after so long."""
 MOST_UNSEEN: Final = 5_000
@@ -126,8 +131,16 @@ class ForeignRecords:
         ]
 
 
+@dataclass(slots=True)
+class Reading:
+    """One reading of a map up to the end that the log had when it began."""
+
+    is_told: bool = False
+    """Whether the witness has been asked since: it knows everybody who has written before."""
+
+
 class Writers(Protocol):
-    """The registry of one map topic. All methods raise WritersUnknown."""
+    """The registry of one topic. All methods raise WritersUnknown."""
 
     async def begin(self, *, end: int, topic_id: UUID) -> int:
         """Have a registry; return before which offset its map was adopted just now, 0 if not."""
@@ -135,14 +148,16 @@ class Writers(Protocol):
     async def register(self, producer_id: int, in_log: Collection[int] | None = None, /) -> None:
         """Return when everybody who reads the map may believe this producer."""
 
-    async def believes(self, producer_id: int, offset: int, /) -> bool:
+    async def believes(self, producer_id: int, offset: int, reading: Reading, /) -> bool:
         """Tell whether a batch is to be believed."""
 
 
-def begun_writers(known: MapWriters, end: int, topic_id: str) -> MapWriters:
-    """Return the registry of a map topic with this id that ends here, at the start of a writer."""
+def begun_writers(known: MapWriters, end: int, topic_id: str, now_ms: int) -> MapWriters:
+    """Return the registry of a topic with this id that ends here, at the start of a writer."""
     if known.adopts:
         return replace(known, adopts=False, adopted_before=end, topic_id=topic_id)
     if known.topic_id != topic_id:
-        return replace(known, adopted_before=0, topic_id=topic_id)
+        since_ms = now_ms - CONFIRM_AGAIN_MS - CLOCKS_APART_MS
+        at_work = {one: at_ms for one, at_ms in known.registered.items() if at_ms >= since_ms}
+        return replace(known, registered=at_work, adopted_before=0, topic_id=topic_id)
     return known

@@ -13,6 +13,7 @@
 <path>/mirror/<source>-<target>/known-ends-parts/<part> what is long of it
 <path>/mirror/<source>-<target>/orders       mirror.state.orders: what is paused, what to restart
 <path>/mirror/<source>-<target>/map-writers  MapWriters: the producers that may write the map
+<path>/mirror/<source>-<target>/checkpoint-writers  MapWriters: those that may write checkpoints
 <path>/failover/lease                        ephemeral: the one controller
 <path>/failover/journal/<epoch>              the journal of one promotion, owned by failover
 <path>/failover/journal-parts/<epoch>/<part> what is long of it (runtime.long_document)
@@ -249,6 +250,10 @@ class WitnessPaths:
     def map_writers(self, source: str, target: str) -> str:
         """Return the path of the producer ids that may write a flow's map."""
         return f"{self.flow(source, target)}/map-writers"
+
+    def checkpoint_writers(self, source: str, target: str) -> str:
+        """Return the path of the producer ids that may write a flow's checkpoints."""
+        return f"{self.flow(source, target)}/checkpoint-writers"
 
     def orders(self, source: str, target: str) -> str:
         """Return the path of the orders that people have given for a flow."""

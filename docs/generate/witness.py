@@ -58,6 +58,7 @@ TREE: Final = (
         "",
         "Who may write the flow's map: producer ids, and up to where an older map was adopted.",
     ),
+    (PATHS.checkpoint_writers(*FLOW), "", "The same of the flow's checkpoints."),
     (PATHS.lease, "ephemeral", "The one controller."),
     (f"{PATHS.journals}/<epoch>", "", "The journal of one promotion."),
     (

@@ -190,8 +190,7 @@ async def _check_flow(
                 lines += await _distances(flow.source, links.source_data, SEND)
                 lines += await _distances(flow.target, links.target_data, RECEIVE)
                 lines += await way_back(flow, links.source_admin)
-                writers = writers_of(flow.source, flow.target)
-                lines += await internal_topics(flow, links, writers)
+                lines += await internal_topics(flow, links, writers_of)
                 return lines, wrong
     except trio.TooSlowError as fault:
         raise CheckFailed(f"flow {flow.name}: no answer within {TIMEOUT_S:g} s") from fault

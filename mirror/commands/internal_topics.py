@@ -4,8 +4,10 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from mirror.clusters.links import Links
-from mirror.commands.flow_without_daemon import read_map
+from mirror.clusters.tail_reader import TailReader, topic_exists
+from mirror.map.believed import believed
 from mirror.map.foreign_watch import told_foreign
+from mirror.map.known_writers import WritersOf
 from offset_translation.map_records import map_topic_name
 from runtime.config import FlowConfig
 from runtime.map_writers import ForeignRecords, Writers
@@ -25,7 +27,7 @@ EVERYBODY: Final = "User:*"
 ANYWHERE: Final = "*"
 
 
-async def internal_topics(flow: FlowConfig, links: Links, writers: Writers) -> list[str]:
+async def internal_topics(flow: FlowConfig, links: Links, writers_of: WritersOf) -> list[str]:
     """Return lines about the internal topics of a flow, which anybody may mislead who writes them.
 
     A cluster that does not answer is a line, too.
@@ -36,12 +38,25 @@ async def internal_topics(flow: FlowConfig, links: Links, writers: Writers) -> l
         *await _who_may_write(flow.target, links.target_admin, on_target),
         *await _who_may_write(flow.source, links.source_admin, (evidence.TOPIC,)),
     ]
+    for topic in (map_topic, flow.names.checkpoints_topic):
+        writers = writers_of(flow.source, flow.target, of_checkpoints=topic != map_topic)
+        try:
+            foreign = await _foreign(links.target_admin, topic, writers)
+        except NetworkFault as fault:
+            lines.append(f"warning: {topic} on {flow.target} was not read: {fault}")
+        else:
+            lines += [f"warning: {line}" for line in told_foreign({topic: foreign})]
+    return lines
+
+
+async def _foreign(target: Cluster, topic: str, writers: Writers) -> ForeignRecords:
+    """Return the records of an internal topic that are not believed; raises NetworkFault."""
     foreign = ForeignRecords()
-    try:
-        await read_map(flow, links, writers, foreign)
-    except NetworkFault as fault:
-        return [*lines, f"warning: {map_topic} on {flow.target} was not read: {fault}"]
-    return [*lines, *(f"warning: {line}" for line in told_foreign({map_topic: foreign}))]
+    if await topic_exists(target, topic):
+        reader = TailReader(target, topic, damaged=lambda _: None)  # whoever reads it names that
+        async for _ in believed(reader, writers, foreign):
+            pass
+    return foreign
 
 
 async def _who_may_write(site: str, cluster: Cluster, topics: Sequence[str]) -> list[str]:

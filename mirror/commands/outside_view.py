@@ -9,12 +9,14 @@ from mirror.clusters.tail_reader import TailReader, topic_exists
 from mirror.clusters.target_side import target_positions
 from mirror.commands.flow_without_daemon import read_map, read_map_of, source_ends
 from mirror.commands.group_rows import GroupRow, KnownCheckpoint, Sight, group_rows
+from mirror.map.believed import believed
 from mirror.map.known_writers import WritersOf
 from offset_translation import checkpoint
 from offset_translation.binary import MalformedRecord
 from offset_translation.map_records import MapState
 from offset_translation.offset_map import OffsetMap
 from runtime.config import FlowConfig
+from runtime.map_writers import ForeignRecords, Writers
 from wire.net import NetworkFault
 from wire.net.operations import GroupOffset, fetch_group_offsets, list_groups
 from wire.topic_partition import TopicPartition
@@ -89,7 +91,9 @@ async def observe(
             },
         ),
         source_fault=source_fault,
-        checkpoints=await _checkpoints(flow, links),
+        checkpoints=await _checkpoints(
+            flow, links, writers_of(flow.source, flow.target, of_checkpoints=True)
+        ),
         on_target=on_target,
     )
 
@@ -142,7 +146,7 @@ async def known_groups(flow: FlowConfig, links: Links, found: OutsideView) -> li
 
 
 async def _checkpoints(
-    flow: FlowConfig, links: Links
+    flow: FlowConfig, links: Links, writers: Writers
 ) -> dict[str, dict[TopicPartition, KnownCheckpoint]]:
     found: dict[str, dict[TopicPartition, KnownCheckpoint]] = {}
     names = flow.names
@@ -151,7 +155,7 @@ async def _checkpoints(
         return found
     # The daemon counts what makes no sense; here it only has nothing to say.
     reader = TailReader(links.target_admin, topic, damaged=lambda _: None)
-    async for _, record in reader.read_new():
+    async for record in believed(reader, writers, ForeignRecords()):
         if record.key is None or record.value is None:
             continue
         try:

@@ -48,10 +48,11 @@ RETRY_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapRegistries:
-    """Who may write the map of this flow, and that of the flow in the other direction."""
+    """Who may write the map of this flow, that of the other direction, and the checkpoints."""
 
     forward: Writers
     backward: Writers
+    checkpoints: Writers
 
 
 class Engine:
@@ -73,7 +74,7 @@ class Engine:
             writers.forward,
             OddRecords(measurements, map_topic_name(config.source)),
         )
-        self.groups = GroupSync(flow.for_groups, links)
+        self.groups = GroupSync(flow.for_groups, links, writers.checkpoints)
         self.discovery = Discovery(flow.for_discovery, links, self.map_log)
         self.acls = AclWatch(flow.live_config, flow.share, links)
         self.mirrormaker = MirrorMakerTopics(flow.live_config, flow.partitions, flow.gate, links)
@@ -103,7 +104,9 @@ class Engine:
         self._links = links
         reverse_map = ReverseMapReader(config, flow.reverse, links, writers.backward)
         self._reverse_map = reverse_map
-        self.foreign_watch = ForeignWatch(config.name, self.map_log, reverse_map)
+        self.foreign_watch = ForeignWatch(
+            config.name, self.map_log, reverse_map, self.groups.checkpoints
+        )
         self.open_transactions = OpenTransactions(flow.partitions.own, links.source_admin)
         self._registries = writers
         self._writers = TargetWriters(flow.for_producing, links)

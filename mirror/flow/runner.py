@@ -383,6 +383,7 @@ class FlowRunner:
         return MapRegistries(
             forward=WitnessWriters(zookeeper, self._paths, source, target),
             backward=WitnessWriters(zookeeper, self._paths, target, source),
+            checkpoints=WitnessWriters(zookeeper, self._paths, source, target, of_checkpoints=True),
         )
 
     async def _at_work(self, role: Role) -> Engine | None:

@@ -40,6 +40,7 @@ from offset_translation.offset_map import OffsetMap
 from offset_translation.translation import Position
 from runtime.clock import now_ms
 from runtime.fault_note import FaultNote
+from runtime.map_writers import Writers
 from runtime.unforeseen import described
 from wire.errors import ErrorCode
 from wire.net.errors import NetworkFault
@@ -100,7 +101,8 @@ class GroupParts:
 class GroupSync:
     """Reads positions on the source and applies them on the target."""
 
-    def __init__(self, parts: GroupParts, links: Links) -> None:
+    def __init__(self, parts: GroupParts, links: Links, writers: Writers) -> None:
+        """Make the parts; ``writers`` are those of the flow's checkpoints."""
         config = parts.config.current
         self.groups: Final = SourceGroups(parts.config, parts.measurements)
         self.reader: Final = GroupReader(config, links, self.groups)
@@ -112,7 +114,9 @@ class GroupSync:
         self._links = links
         self._names: Final = config.names
         odd = OddRecords(parts.measurements, self._names.checkpoints_topic)
-        self._log: Final = CheckpointLog(links.target_admin, config, odd, self.fault)
+        self.checkpoints: Final = CheckpointLog(
+            links.target_admin, config, odd, self.fault, writers
+        )
         self._agenda: Final = Agenda(now_ms())
         self._refused_metadata = MAX_METADATA_BYTES + 1
         """Metadata of this many bytes is more than the target takes."""
@@ -136,7 +140,7 @@ class GroupSync:
                 await trio.sleep(interval_s)
                 if self._parts.gate.is_open:
                     due = self._due()
-                    if due or self.groups.forgotten or self._log.is_behind:
+                    if due or self.groups.forgotten or self.checkpoints.is_behind:
                         await self._apply(due)
 
     @property
@@ -156,13 +160,13 @@ class GroupSync:
             for group, topic_partitions in self.groups.take_changed().items():
                 due.setdefault(group, set()).update(topic_partitions)
             await self._apply(due)
-            await self._log.write()
+            await self.checkpoints.write()
 
     async def _load(self) -> None:
         """Learn what was committed last, to tell a rewind from a run ahead."""
         while not self._is_loaded:
             try:
-                await self._log.load()
+                await self.checkpoints.load()
             except NetworkFault as fault:
                 self.fault.note(str(fault))
                 await trio.sleep(LOAD_RETRY_S)
@@ -215,7 +219,7 @@ class GroupSync:
     async def _apply(self, due: Due) -> None:
         """Look at these partitions, commit what is due, and write the checkpoints noted before."""
         async with self._applying, trio.open_nursery() as nursery:
-            nursery.start_soon(self._log.write)
+            nursery.start_soon(self.checkpoints.write)
             while self.groups.forgotten:
                 group, topic, index = self.groups.forgotten.pop()
                 self.status.pop((group, topic, index), None)
@@ -315,7 +319,7 @@ class GroupSync:
         chosen: dict[TopicPartition, Chosen] = {}
         now, placed = now_ms(), self._parts.partitions.known
         for topic_partition, position in positions.items():
-            applied = self._log.applied.get((group, *topic_partition))
+            applied = self.checkpoints.applied.get((group, *topic_partition))
             current = on_target[topic_partition].offset if topic_partition in on_target else None
             partition = placed.get(topic_partition)
             if partition is None or not partition.has_true_map:
@@ -435,7 +439,7 @@ class GroupSync:
         source, target, _ = position
         target_topic = self._names.on_target(topic)
         checkpoint = Checkpoint(group, target_topic, partition, source, target, metadata)
-        self._log.note((group, topic, partition), checkpoint)
+        self.checkpoints.note((group, topic, partition), checkpoint)
 
     def _leave_metadata_out(
         self, group: str, topic_partition: TopicPartition, metadata: str

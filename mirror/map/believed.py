@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 
 from mirror.clusters.tail_reader import TailReader
-from runtime.map_writers import ForeignRecords, Writers
+from runtime.map_writers import ForeignRecords, Reading, Writers
 from wire.record_batch import Record
 
 
@@ -11,8 +11,9 @@ async def believed(
     reader: TailReader, writers: Writers, foreign: ForeignRecords
 ) -> AsyncIterator[Record]:
     """Yield the new records that are believed, and note the others; raises NetworkFault."""
+    reading = Reading()
     async for header, record in reader.read_new():
-        if await writers.believes(header.producer_id, header.base_offset):
+        if await writers.believes(header.producer_id, header.base_offset, reading):
             yield record
         else:
             foreign.note(header.producer_id, record.offset)

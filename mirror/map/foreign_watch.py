@@ -1,8 +1,8 @@
-"""Looks at what others write to the map topic: it is shown, and takes nothing of the map away."""
+"""Looks at what others write to internal topics: it is shown, and takes nothing of them away."""
 
 import logging
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Protocol
 
 import trio
 
@@ -17,12 +17,34 @@ _LOG = logging.getLogger(__name__)
 INTERVAL_S: Final = 3.0
 
 
-class ForeignWatch:
-    """Reads the map again and again while this worker leads, although nobody else writes it."""
+class Checkpoints(Protocol):
+    """The flow's checkpoint topic, as `mirror.groups` has it."""
 
-    def __init__(self, flow: str, map_log: MapLog, reverse_map: ReverseMapReader) -> None:
-        """Know the map of the flow, and that of the flow in the other direction."""
-        self.fault = FaultNote(f"{flow}: writers of the map")
+    @property
+    def topic(self) -> str:
+        """Return its name."""
+
+    @property
+    def foreign(self) -> ForeignRecords:
+        """Return the records that are not believed."""
+
+    async def catch_up(self) -> None:
+        """Read what is new; raises NetworkFault."""
+
+
+class ForeignWatch:
+    """Reads the topics again and again while this worker leads, although nobody else writes."""
+
+    def __init__(
+        self,
+        flow: str,
+        map_log: MapLog,
+        reverse_map: ReverseMapReader,
+        checkpoints: Checkpoints,
+    ) -> None:
+        """Know the map of the flow, that of the other direction, and the flow's checkpoints."""
+        self.fault = FaultNote(f"{flow}: writers of internal topics")
+        self._checkpoints = checkpoints
         self._flow = flow
         self._map_log = map_log
         self._reverse_map = reverse_map
@@ -30,10 +52,11 @@ class ForeignWatch:
 
     @property
     def foreign(self) -> Mapping[str, ForeignRecords]:
-        """The records that are not believed, by map topic."""
+        """The records that are not believed, by topic."""
         return {
             self._map_log.topic: self._map_log.foreign,
             self._reverse_map.topic: self._reverse_map.foreign,
+            self._checkpoints.topic: self._checkpoints.foreign,
         }
 
     async def run(self) -> None:
@@ -47,6 +70,7 @@ class ForeignWatch:
         try:
             await self._map_log.catch_up()
             await self._map_log.restore_overwritten()
+            await self._checkpoints.catch_up()
         except NetworkFault as fault:
             self.fault.note(str(fault))
         else:
@@ -59,7 +83,7 @@ class ForeignWatch:
 
 
 def told_foreign(foreign: Mapping[str, ForeignRecords]) -> list[str]:
-    """Return a line about each map topic to which others have written, and what to do."""
+    """Return a line about each topic to which others have written, and what to do."""
     return [
         f"{topic}: not believed, as their producers are not registered ({one.count} records):"
         f" {'; '.join(one.describe())}. `mirror check` says who may write there; if they are the"

@@ -1,9 +1,9 @@
 """The registries of map writers, as the commands beside the daemon ask them."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final, Protocol
 
 from runtime.config import Configuration
 from runtime.map_registry import Anybody, WitnessWriters
@@ -13,8 +13,13 @@ from runtime.witness import WitnessPaths
 from runtime.zookeeper import ZooKeeperFault, open_zookeeper
 
 PATIENCE_MS: Final = 5_000
-WritersOf: TypeAlias = Callable[[str, str], Writers]
-"""Returns who may write the map of the flow from a source to a target."""
+
+
+class WritersOf(Protocol):
+    """Returns who may write the map, or the checkpoints, of the flow from a source to a target."""
+
+    def __call__(self, source: str, target: str, /, *, of_checkpoints: bool = False) -> Writers:
+        """Return the registry."""
 
 
 @asynccontextmanager
@@ -41,6 +46,6 @@ async def open_writers(
             reason = f"the witness does not say who may write the map: {fault}"
             if says_so:
                 complain("mirror", f"{reason}: all that it holds is believed")
-            yield lambda _source, _target: Anybody(reason)
+            yield lambda *_, **__: Anybody(reason)
         else:
             yield partial(WitnessWriters, zookeeper, paths)

@@ -22,7 +22,7 @@ from mirror.state.batches import SEQUENCES
 from offset_translation import map_records
 from offset_translation.map_records import MapState, MirrorProducer
 from runtime.clock import now_ms
-from runtime.map_writers import ForeignRecords, Writers
+from runtime.map_writers import ForeignRecords, Reading, Writers
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
 from wire.net.errors import NetworkFault
@@ -295,11 +295,11 @@ class MapLog:
 
     async def _catch_up(self) -> None:
         """Replay what was written since the last look, and learn the sequence that comes next."""
-        seen = len(self.state.rejected)
+        seen, reading = len(self.state.rejected), Reading()
         async for header, record in self._reader.read_new():
             writer = self._writer
             is_ours = writer is not None and header.producer_id == writer.producer_id
-            if not await self._registry.believes(header.producer_id, header.base_offset):
+            if not await self._registry.believes(header.producer_id, header.base_offset, reading):
                 self._note_foreign(header.producer_id, record)
                 continue
             self._producers_in_log.add(header.producer_id)

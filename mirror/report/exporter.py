@@ -71,7 +71,7 @@ def _faults(runners: Sequence[FlowRunner]) -> Metric:
 def _foreign_records(runners: Sequence[FlowRunner]) -> Metric:
     family = GaugeMetricFamily(
         "mirror_foreign_records",
-        "Records of a map topic that no registered producer has written; they are not believed",
+        "Records of an internal topic that no registered producer has written; not believed",
         labels=("flow", "topic"),
     )
     for runner in runners:

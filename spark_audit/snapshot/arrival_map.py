@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from offset_translation import MapState, map_topic_name
-from runtime.map_writers import Writers
+from runtime.map_writers import Reading, Writers
 from spark_audit.snapshot.origins import Arrivals
 from spark_audit.snapshot.seals import CannotTell
 from wire.errors import ErrorCode, describe
@@ -58,10 +58,11 @@ async def _records(cluster: Cluster, topic: str, writers: Writers) -> AsyncItera
     for answer in (start, stop):
         if isinstance(answer, ErrorCode):
             raise _Unreadable(answer.name)
+    reading = Reading()
     async for header, batch in read_partition(cluster, topic, 0, start, stop):
         if not crc_is_valid(batch):
             raise _Unreadable(f"the checksum of the batch at offset {header.base_offset} fails")
-        is_believed = await writers.believes(header.producer_id, header.base_offset)
+        is_believed = await writers.believes(header.producer_id, header.base_offset, reading)
         if is_believed and not header.is_control:
             for record in iterate_records(batch):
                 yield record

@@ -3,7 +3,13 @@
 from collections.abc import Collection
 from uuid import UUID
 
-from runtime.map_writers import MapWriters, begun_writers
+from mirror.map.known_writers import WritersOf
+from runtime.map_writers import MapWriters, Reading, begun_writers
+
+
+def writers_of(writers: "MemoryWriters") -> WritersOf:
+    """One registry for all topics of all flows."""
+    return lambda *_, **__: writers
 
 
 class MemoryWriters:
@@ -14,11 +20,11 @@ class MemoryWriters:
         self.known = MapWriters()
 
     async def begin(self, *, end: int, topic_id: UUID) -> int:
-        self.known = begun_writers(self.known, end, topic_id.hex)
+        self.known = begun_writers(self.known, end, topic_id.hex, 0)
         return 0
 
     async def register(self, producer_id: int, in_log: Collection[int] | None = None) -> None:
         self.known = self.known.with_producer(producer_id, 0, in_log)
 
-    async def believes(self, producer_id: int, offset: int) -> bool:
+    async def believes(self, producer_id: int, offset: int, _: Reading) -> bool:
         return not self.is_strict or self.known.believes(producer_id, offset)

@@ -95,4 +95,6 @@ def runner_in(folder: Path) -> FlowRunner:
 
 def anybody() -> MapRegistries:
     """Registries by which every record of a map counts."""
-    return MapRegistries(forward=MemoryWriters(), backward=MemoryWriters())
+    return MapRegistries(
+        forward=MemoryWriters(), backward=MemoryWriters(), checkpoints=MemoryWriters()
+    )

@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 
 from mirror.workers.handover import Assignment
 from offset_translation.map_records import MirrorProducer
-from runtime.map_registry import Anybody, WitnessWriters
+from runtime.map_registry import MOST_FOREIGN, Anybody, WitnessWriters
 from runtime.map_writers import (
+    CONFIRM_AGAIN_MS,
     MOST_NAMED,
     MOST_UNSEEN,
     TO_ADOPT,
     UNSEEN_KEPT_MS,
     ForeignRecords,
     MapWriters,
+    Reading,
     WritersUnknown,
     begun_writers,
 )
@@ -39,9 +41,9 @@ async def test_only_who_has_registered_is_believed() -> None:
     writer, reader = registry(nodes), registry(nodes)
     assert await writer.begin(end=0, topic_id=MAP_ID) == 0
     await writer.register(1_001)
-    assert await reader.believes(1_001, 0)
-    assert not await reader.believes(-1, 0)
-    assert not await reader.believes(1_002, 0)
+    assert await reader.believes(1_001, 0, Reading())
+    assert not await reader.believes(-1, 0, Reading())
+    assert not await reader.believes(1_002, 0, Reading())
 
 
 async def test_a_producer_that_registers_later_is_believed_without_a_new_start() -> None:
@@ -49,9 +51,9 @@ async def test_a_producer_that_registers_later_is_believed_without_a_new_start()
     writer, reader = registry(nodes), registry(nodes)
     await writer.begin(end=0, topic_id=MAP_ID)
     await writer.register(1_001)
-    assert await reader.believes(1_001, 0)
+    assert await reader.believes(1_001, 0, Reading())
     await writer.register(1_002)
-    assert await reader.believes(1_002, 7)
+    assert await reader.believes(1_002, 7, Reading())
 
 
 async def test_a_witness_that_lags_is_in_step_before_anybody_is_called_foreign() -> None:
@@ -59,19 +61,34 @@ async def test_a_witness_that_lags_is_in_step_before_anybody_is_called_foreign()
     writer, reader = registry(nodes), registry(nodes)
     await writer.begin(end=0, topic_id=MAP_ID)
     before = nodes.syncs
-    assert not await reader.believes(1_001, 0)
+    assert not await reader.believes(1_001, 0, Reading())
     assert nodes.syncs == before + 1
     for _ in range(5):  # many batches of one stranger cost the witness nothing
-        assert not await reader.believes(1_001, 3)
+        assert not await reader.believes(1_001, 3, Reading())
     assert nodes.syncs == before + 1
+
+
+async def test_any_number_of_strangers_cost_the_witness_one_look_a_reading() -> None:
+    nodes = MemoryNodes()
+    reader = registry(nodes)
+    await registry(nodes).begin(end=0, topic_id=MAP_ID)
+    looks = []
+    for first in (0, 3 * MOST_FOREIGN):
+        before, reading = nodes.syncs, Reading()
+        for producer_id in range(first, first + 3 * MOST_FOREIGN):
+            assert not await reader.believes(producer_id, producer_id, reading)
+        looks.append(nodes.syncs - before)
+    assert looks == [1, 1]
+    await registry(nodes).register(9 * MOST_FOREIGN)
+    assert await reader.believes(9 * MOST_FOREIGN, 0, Reading())
 
 
 async def test_what_a_client_put_into_a_map_before_the_first_start_is_not_believed() -> None:
     nodes = MemoryNodes()
-    assert not await registry(nodes).believes(-1, 0), "no mirror has ever run"
+    assert not await registry(nodes).believes(-1, 0, Reading()), "no mirror has ever run"
     writer = registry(nodes)
     assert await writer.begin(end=9, topic_id=MAP_ID) == 0
-    assert not await writer.believes(-1, 8)
+    assert not await writer.believes(-1, 8, Reading())
 
 
 async def test_the_map_of_an_earlier_version_is_adopted_once_as_it_is() -> None:
@@ -79,14 +96,15 @@ async def test_the_map_of_an_earlier_version_is_adopted_once_as_it_is() -> None:
     old = MirrorProducer(producer_id=1_007, producer_epoch=0)
     worker = Assignment(version=1, owners={TopicPartition("t", 0): "w"}, writers={"w": old})
     nodes.nodes[PATHS.assignment("dc1", "dc2")] = (worker.encode(), 0)
-    assert await registry(nodes).believes(-1, 8)
+    assert await registry(nodes).believes(-1, 8, Reading())
     writer = registry(nodes)
     assert await writer.begin(end=9, topic_id=MAP_ID) == 9
     assert await writer.begin(end=12, topic_id=MAP_ID) == 0
     reader = registry(nodes)
-    assert await reader.believes(-1, 8)
-    assert not await reader.believes(-1, 9)
-    assert await reader.believes(1_007, 9), "a worker of that version that is still at work"
+    assert await reader.believes(-1, 8, Reading())
+    assert not await reader.believes(-1, 9, Reading())
+    at_work = await reader.believes(1_007, 9, Reading())
+    assert at_work, "a worker of that version that is still at work"
 
 
 async def test_a_map_that_was_made_again_holds_nothing_that_was_adopted() -> None:
@@ -95,7 +113,7 @@ async def test_a_map_that_was_made_again_holds_nothing_that_was_adopted() -> Non
     writer = registry(nodes)
     assert await writer.begin(end=9, topic_id=MAP_ID) == 9
     assert await writer.begin(end=0, topic_id=ANOTHER_ID) == 0
-    assert not await registry(nodes).believes(-1, 8)
+    assert not await registry(nodes).believes(-1, 8, Reading())
 
 
 async def test_two_who_begin_at_once_lose_nobodys_registration() -> None:
@@ -120,7 +138,7 @@ async def test_a_garbled_node_is_named_and_nothing_is_believed_meanwhile(data: b
     nodes = MemoryNodes()
     nodes.nodes[NODE] = (data, 0)
     with pytest.raises(WritersUnknown, match="/dr/mirror/dc1-dc2/map-writers"):
-        await registry(nodes).believes(1_001, 0)
+        await registry(nodes).believes(1_001, 0, Reading())
 
 
 async def test_without_a_witness_nobody_knows() -> None:
@@ -128,8 +146,8 @@ async def test_without_a_witness_nobody_knows() -> None:
         async def sync(self) -> None:
             raise ZooKeeperUnreachable("w:1")
 
-    with pytest.raises(WritersUnknown, match="who writes the map is not known: w:1"):
-        await registry(Gone()).believes(1_001, 0)
+    with pytest.raises(WritersUnknown, match="map-writers: who writes the topic is not known: w:1"):
+        await registry(Gone()).believes(1_001, 0, Reading())
     with pytest.raises(WritersUnknown, match="w:1"):
         await Anybody("w:1").register(5)
 
@@ -166,9 +184,23 @@ def test_a_registry_that_is_too_long_is_garbled_and_not_believed() -> None:
 
 
 def test_a_map_is_adopted_up_to_its_end_of_that_time() -> None:
-    begun = begun_writers(TO_ADOPT, 9, MAP_ID.hex)
+    begun = begun_writers(TO_ADOPT, 9, MAP_ID.hex, 0)
     assert (begun.adopted_before, begun.adopts) == (9, False)
-    assert begun_writers(begun, 20, MAP_ID.hex) == begun
+    assert begun_writers(begun, 20, MAP_ID.hex, 0) == begun
+
+
+def test_a_topic_that_was_made_again_keeps_only_writers_that_may_be_at_work() -> None:
+    """A cluster that was set up anew gives the ids of before to other clients."""
+    now_ms = 10 * CONFIRM_AGAIN_MS
+    known = MapWriters(
+        registered={1: now_ms - CONFIRM_AGAIN_MS, 2: now_ms - 2 * CONFIRM_AGAIN_MS},
+        adopted_before=9,
+        topic_id=MAP_ID.hex,
+    )
+    assert begun_writers(known, 9, MAP_ID.hex, now_ms) == known
+    begun = begun_writers(known, 0, ANOTHER_ID.hex, now_ms)
+    assert begun.registered.keys() == {1}
+    assert not begun.believes(2, 3)
 
 
 def test_foreign_records_are_all_counted_and_the_first_producers_named() -> None:

@@ -16,7 +16,7 @@ from mirror.commands.outside_view import observe, observe_group
 from offset_translation.map_records import MapState, piece_start
 from offset_translation.runs import Place
 from runtime.flow_section import PatternSet
-from tests.doubles.map_writers import MemoryWriters
+from tests.doubles.map_writers import MemoryWriters, writers_of
 from tests.mirror.building import CONFIG
 from wire.topic_partition import TopicPartition
 
@@ -68,7 +68,7 @@ def moving(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("moving")
 async def test_a_position_that_was_applied_meanwhile_passes_nothing_over() -> None:
     links: Any = SimpleNamespace(source_admin=None, target_admin=None)
-    found = await observe(FLOW, links, lambda _, __: MemoryWriters(), "billing")
+    found = await observe(FLOW, links, writers_of(MemoryWriters()), "billing")
     [row] = await observe_group(FLOW, links, found, "billing")
     assert row.target_offset is not None
     assert row.translated is not None

@@ -17,7 +17,7 @@ from offset_translation.runs import Place
 from runtime.config import PatternSet
 from tests.doubles.fake_answers import fetch, list_offsets
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
-from tests.doubles.map_writers import MemoryWriters
+from tests.doubles.map_writers import MemoryWriters, writers_of
 from tests.mirror.building import CONFIG
 from tests.mirror.two_fakes import let_create, two_fakes
 from wire.headers import RequestHeader
@@ -133,5 +133,5 @@ async def test_a_transaction_that_is_open_on_the_source_holds_nothing_up(
         hold_open(dc1, 2)
         with trio.fail_after(5):
             flow = replace(CONFIG, topics=EVERYTHING)
-            assert await _rebuild(flow, links, lambda _, __: MemoryWriters(), write=False) == DONE
+            assert await _rebuild(flow, links, writers_of(MemoryWriters()), write=False) == DONE
     assert capsys.readouterr().out.startswith("t-0: 2 mirrored records, 1 boundaries\n")

@@ -20,6 +20,7 @@ from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakeCluster, Raw, run_fake_cluster
 from tests.doubles.fake_groups import offset_fetch
+from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG
 from tests.mirror.groups.source_logs import commits, fetched, source_of
 from wire.headers import RequestHeader
@@ -53,9 +54,9 @@ async def sync_of(
         fake.create_topic(TOPIC, 0)
         fake.offsets["g"]["orders", 0] = on_target
         flow.partitions.take(positioned(OffsetMap.from_starts([(0, 0)], 10)))
-        sync = GroupSync(flow.for_groups, links)
+        sync = GroupSync(flow.for_groups, links, MemoryWriters())
         await sync._load()
-        sync._log.applied["g", "orders", 0] = applied(told)
+        sync.checkpoints.applied["g", "orders", 0] = applied(told)
         yield sync, flow, fake
 
 
@@ -156,7 +157,7 @@ async def test_a_group_that_stands_before_the_oldest_record_goes_on_at_the_targe
 ):
     async with sync_of(told=3, on_target=-1) as (sync, flow, fake):
         flow.partitions.take(positioned(OffsetMap.from_starts([(100, 0)], 10)))
-        del sync._log.applied["g", "orders", 0]
+        del sync.checkpoints.applied["g", "orders", 0]
         sync.groups._learn("g", TopicPartition("orders", 0), SourcePosition(40, ""))
         await sync.apply_now()
         assert fake.offsets["g"]["orders", 0] == 0

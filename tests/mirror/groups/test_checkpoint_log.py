@@ -1,5 +1,7 @@
 """The checkpoint topic is read over whatever lies in it; the map's topic is not."""
 
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
@@ -12,13 +14,27 @@ from offset_translation import checkpoint
 from offset_translation.checkpoint import Checkpoint
 from runtime.fault_note import FaultNote
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
+from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG
 from tests.mirror.groups.source_logs import Stored, damaged, fetched
 from tests.mirror.two_fakes import let_create
 from wire.headers import RequestHeader
 from wire.messages.fetch import FetchRequest, FetchResponse
+from wire.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
 from wire.net import open_cluster
-from wire.record_batch import Record, assign_offsets, build_batch, iterate_batches, iterate_records
+from wire.record_batch import (
+    BatchHeader,
+    Record,
+    assign_offsets,
+    build_batch,
+    iterate_batches,
+    iterate_records,
+)
 
 TOPIC = CONFIG.names.checkpoints_topic
 
@@ -71,7 +87,9 @@ async def test_a_damaged_batch_of_checkpoints_is_counted_once_and_passed_over(
     odd = OddRecords(measurements, TOPIC)
     async with run_fake_cluster() as fake, open_cluster(fake.bootstrap, client_id="t") as cluster:
         hold(fake, (2, GOOD), (4, bad), *behind)
-        log = CheckpointLog(cluster, replace(CONFIG, replication_factor=1), odd, FaultNote("f"))
+        log = CheckpointLog(
+            cluster, replace(CONFIG, replication_factor=1), odd, FaultNote("f"), MemoryWriters()
+        )
         await log.load()
     assert [place[0] for place in log.applied] == ["a", "b", *(["e"] if behind else [])]
     assert measurements.malformed[TOPIC] == 1
@@ -82,7 +100,9 @@ async def test_foreign_records_among_checkpoints_are_counted_and_passed_over() -
     measurements = FlowMeasurements("f")
     async with run_fake_cluster() as fake, open_cluster(fake.bootstrap, client_id="t") as cluster:
         hold(fake, (2, FOREIGN), (4, BAD))
-        log = CheckpointLog(cluster, CONFIG, OddRecords(measurements, TOPIC), FaultNote("f"))
+        log = CheckpointLog(
+            cluster, CONFIG, OddRecords(measurements, TOPIC), FaultNote("f"), MemoryWriters()
+        )
         await log.load()
     assert [place[0] for place in log.applied] == ["c", "d"]
     assert measurements.malformed[TOPIC] == 2
@@ -111,7 +131,9 @@ async def test_a_topic_that_was_deleted_is_made_again_with_all_that_was_applied(
         settings = let_create(fake)
         fake.create_topic(TOPIC, 0)
         async with open_cluster(fake.bootstrap, client_id="t") as cluster:
-            log = CheckpointLog(cluster, CONFIG, OddRecords(FlowMeasurements("f"), TOPIC), fault)
+            log = CheckpointLog(
+                cluster, CONFIG, OddRecords(FlowMeasurements("f"), TOPIC), fault, MemoryWriters()
+            )
             await log.load()
             log.applied["theirs", "orders", 0] = theirs = ours._replace(group="theirs")
             del fake.topics[TOPIC]
@@ -128,3 +150,88 @@ async def test_a_topic_that_was_deleted_is_made_again_with_all_that_was_applied(
     ]
     assert sorted(found) == [ours, theirs]
     assert settings == {"cleanup.policy": "compact"}
+
+
+@asynccontextmanager
+async def strict_log(fake: FakeCluster) -> AsyncIterator[tuple[CheckpointLog, FaultNote]]:
+    """A log that believes nobody but who has registered."""
+    fault, odd = FaultNote("f"), OddRecords(FlowMeasurements("f"), TOPIC)
+    async with open_cluster(fake.bootstrap, client_id="t") as cluster:
+        yield CheckpointLog(cluster, CONFIG, odd, fault, MemoryWriters(is_strict=True)), fault
+
+
+async def test_checkpoints_of_nobody_registered_are_counted_and_not_applied() -> None:
+    async with run_fake_cluster() as fake:
+        hold(fake, (2, GOOD), (4, BAD))
+        async with strict_log(fake) as (log, _):
+            await log.load()
+    assert not log.applied
+    assert log.foreign.describe() == ["4 of producer id -1 (a plain producer), from offset 0 on"]
+
+
+async def test_a_checkpoint_that_somebody_else_has_written_over_is_written_again() -> None:
+    """The cleaner keeps the last record of a key, whoever has written it."""
+    ours = Checkpoint("a", CONFIG.names.on_target("orders"), 0, 9, 9)
+    async with run_fake_cluster() as fake:
+        let_create(fake)
+        fake.create_topic(TOPIC, 0)
+        async with strict_log(fake) as (log, fault):
+            await log.load()
+            log.note(("a", "orders", 0), ours)
+            await log.write()
+            partition = fake.topics[TOPIC].partitions[0]
+            forged = bytearray(applied(0, "a", "b"))
+            assign_offsets(forged, 1, 0)
+            partition.batches.append(bytes(forged))
+            partition.end = 3
+            is_behind = [log.is_behind]
+            await log.catch_up()
+            is_behind.append(log.is_behind)
+            await log.write()
+            is_behind.append(log.is_behind)
+            await log.catch_up()
+    assert is_behind == [False, True, False]
+    assert log.applied == {("a", "orders", 0): ours}
+    assert (fault.text, log.foreign.count) == (None, 2)
+    [first, forger, last] = headers(partition.batches)
+    assert first.producer_id == last.producer_id != forger.producer_id == -1
+    assert (first.base_sequence, last.base_sequence) == (0, 1)
+
+
+async def test_behind_a_fault_another_producer_writes_so_that_no_sequence_is_in_doubt() -> None:
+    ours = Checkpoint("a", CONFIG.names.on_target("orders"), 0, 9, 9)
+    async with run_fake_cluster() as fake:
+        let_create(fake)
+        fake.create_topic(TOPIC, 0)
+        async with strict_log(fake) as (log, fault):
+            await log.load()
+            log.note(("a", "orders", 0), ours)
+            await log.write()
+            broker = fake.brokers[0]
+            broker.scripts[ProduceRequest.API_KEY] = refused
+            log.note(("a", "orders", 0), ours._replace(upstream_offset=10))
+            await log.write()
+            texts = [fault.text]
+            del broker.scripts[ProduceRequest.API_KEY]
+            await log.write()
+            texts.append(fault.text)
+            written = headers(fake.topics[TOPIC].partitions[0].batches)
+        async with strict_log(fake) as (another, _):
+            another._writers = log._writers
+            await another.load()
+    assert texts == [f"{TOPIC}: NOT_ENOUGH_REPLICAS", None]
+    assert len({one.producer_id for one in written}) == 2
+    assert [one.base_sequence for one in written] == [0, 0]
+    assert another.applied == {("a", "orders", 0): ours._replace(upstream_offset=10)}
+
+
+def headers(batches: Sequence[bytes]) -> list[BatchHeader]:
+    return [header for one in batches for header, _ in iterate_batches(memoryview(one))]
+
+
+async def refused(_: RequestHeader, __: ProduceRequest) -> ProduceResponse:
+    """Refuse a write as a broker does that has lost its in-sync replicas."""
+    answer = PartitionProduceResponse(index=0, error_code=19, base_offset=-1)
+    return ProduceResponse(
+        responses=(TopicProduceResponse(name=TOPIC, partition_responses=(answer,)),)
+    )

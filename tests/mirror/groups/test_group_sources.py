@@ -13,6 +13,7 @@ from mirror.groups.sync import GroupSync
 from tests.doubles.fake_answers import list_offsets
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.doubles.fake_groups import offset_fetch
+from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.groups.source_logs import Stored, commits, damaged, fetched, source_of
 from tests.mirror.whole_flow import until
 from wire.errors import ErrorCode
@@ -89,7 +90,7 @@ async def test_where_the_topic_may_not_be_read_positions_are_polled_until_it_may
             return replace(answer, responses=(replace(topic, partitions=refused),))
 
         fake.brokers[0].scripts[FetchRequest.API_KEY] = fetch
-        sync = GroupSync(flow.for_groups, links)
+        sync = GroupSync(flow.for_groups, links, MemoryWriters())
         async with trio.open_nursery() as nursery:
             nursery.start_soon(sync.reader.run)
             nursery.start_soon(sync.poller.run, lambda: sync.reader.refusal is not None)
@@ -233,7 +234,7 @@ async def test_a_partition_without_a_leader_holds_up_its_own_groups_alone() -> N
             return fetched(logs, request)
 
         fake.brokers[0].scripts[FetchRequest.API_KEY] = fetch
-        sync = GroupSync(flow.for_groups, links)
+        sync = GroupSync(flow.for_groups, links, MemoryWriters())
         async with trio.open_nursery() as nursery:
             nursery.start_soon(sync.reader.run)
             await wait_known(sync.groups, {"a": 0, "b": 1})
@@ -279,7 +280,7 @@ async def test_a_broker_that_leads_nothing_any_more_is_no_fault() -> None:
 
 async def test_what_was_wrong_with_a_group_goes_with_the_group() -> None:
     async with run_fake_cluster() as fake, source_of(fake) as (_, flow, links):
-        sync = GroupSync(flow.for_groups, links)
+        sync = GroupSync(flow.for_groups, links, MemoryWriters())
         for group in ("there", "gone"):
             sync.groups.take(group, {TopicPartition("orders", 0): GroupOffset(1)})
             sync.fault.note(f"group {group}: GROUP_AUTHORIZATION_FAILED", group)
