@@ -37,6 +37,8 @@ class RunningCluster:
     data: Path
     broker_count: int
     overrides: Mapping[str, str] = field(default_factory=dict)
+    port: int = 0
+    """The first broker's; 0 for any free one."""
     _up: Process | None = None
     _ready: dict[str, Any] = field(default_factory=dict)
     _single_brokers: dict[int, Process] = field(default_factory=dict)
@@ -98,7 +100,7 @@ class RunningCluster:
         overrides = {**UNLESS_OVERRIDDEN, **self.overrides}
         settings = [f"--override={key}={value}" for key, value in overrides.items()]
         arguments = ["up", "--brokers", str(self.broker_count), "--data", str(self.data)]
-        arguments += ["--port", "0", "--zookeeper-port", "0", "--metrics-port", "0"]
+        arguments += ["--port", str(self.port), "--zookeeper-port", "0", "--metrics-port", "0"]
         arguments += [
             "--end-with-stdin",
             "--cluster-name",

@@ -7,7 +7,6 @@ that is gone does; what was under way arrives when it is back.
 These relays are the network, so the drill's own loop must never block: what blocks runs in threads.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -22,10 +21,15 @@ _ESTABLISHED_FILES: Final = ("/proc/net/tcp", "/proc/net/tcp6")
 class Links:
     """Which connections pass; a relay asks before each step."""
 
-    def __init__(self, room_bytes: int | None = None) -> None:
-        """Have relays take no more than so much of what they may not pass on; None: what comes."""
+    def __init__(self, room_bytes: int | None = None, *, with_children: bool = True) -> None:
+        """Have relays take no more than so much of what they may not pass on; None: what comes.
+
+        `with_children`: what a known process has started counts as that process.
+        """
         self.room_bytes = room_bytes
+        self.with_children = with_children
         self._cut: set[tuple[str, str]] = set()
+        self._delays: dict[str, float] = {}
         self._changed = trio.Event()
         self._live: set[Link] = set()
         self.pids: dict[int, str] = {}
@@ -41,6 +45,10 @@ class Links:
         changed, self._changed = self._changed, trio.Event()
         changed.set()
 
+    def slow(self, server: str, delay_s: float) -> None:
+        """Hold back each piece of what goes to a server or comes from it; 0 ends that."""
+        self._delays[server] = delay_s
+
     def reset(self, maker: str, server: str) -> None:
         """End the connections that there are."""
         for link in list(self._live):
@@ -51,6 +59,12 @@ class Links:
         """Wait until the link is not cut."""
         while (maker, server) in self._cut:
             await self._changed.wait()
+
+    async def wait_arrived(self, server: str) -> None:
+        """Wait as long as a piece is under way."""
+        delay_s = self._delays.get(server, 0.0)
+        if delay_s:
+            await trio.sleep(delay_s)
 
     def join(self, link: "Link") -> None:
         self._live.add(link)
@@ -74,17 +88,21 @@ async def relay(
     address: tuple[str, int],
     *,
     bystander: str,
+    port: int = 0,
     task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Stand in front of a server until cancelled; reports the port to connect to."""
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1", backlog=1024)
+    """Stand in front of a server until cancelled; reports the port to connect to.
+
+    Port 0 is any free one.
+    """
+    listeners = await trio.open_tcp_listeners(port, host="127.0.0.1", backlog=1024)
     if links.room_bytes is not None:
         for listener in listeners:
             listener.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, links.room_bytes)
     port = int(listeners[0].socket.getsockname()[1])
 
     async def carry(near: trio.SocketStream) -> None:
-        maker = _maker_of(near, port, links.pids) or bystander
+        maker = _maker_of(near, port, links) or bystander
         link = Link(maker, server)
         links.join(link)
         try:
@@ -123,6 +141,7 @@ async def _pump(
 ) -> None:
     try:
         while chunk := await source.receive_some(CHUNK_BYTES):
+            await links.wait_arrived(link.server)
             await links.wait_open(link.maker, link.server)
             await target.send_all(chunk)
     except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -131,7 +150,7 @@ async def _pump(
     both.cancel()
 
 
-def _maker_of(near: trio.SocketStream, port: int, pids: Mapping[int, str]) -> str | None:
+def _maker_of(near: trio.SocketStream, port: int, links: Links) -> str | None:
     """Return which of the known processes made the connection, None for anybody else."""
     try:
         peer_port = int(near.socket.getpeername()[1])
@@ -141,7 +160,8 @@ def _maker_of(near: trio.SocketStream, port: int, pids: Mapping[int, str]) -> st
     if inode is None:
         return None
     wanted = f"socket:[{inode}]"
-    return next((name for pid, name in pids.items() if _family_holds(pid, wanted)), None)
+    holds = _family_holds if links.with_children else _holds
+    return next((name for pid, name in links.pids.items() if holds(pid, wanted)), None)
 
 
 def children_of(pid: int) -> list[int]:

@@ -41,9 +41,16 @@ class SecuredKafka(Secured):
 
 @contextmanager
 def run_secured(
-    folder: Path, kind: Kind, name: str = "dc1", more: dict[str, str] | None = None
+    folder: Path,
+    kind: Kind,
+    name: str = "dc1",
+    more: dict[str, str] | None = None,
+    relay_port: int | None = None,
 ) -> Iterator[SecuredKafka]:
-    """Run one broker of that kind with all four listeners."""
+    """Run one broker of that kind with all four listeners.
+
+    Clients of the listener without security are told `relay_port`, where one is given.
+    """
     (folder / name).mkdir(parents=True)
     certificates = Certificates(folder / name)
     ports = {protocol: free_port(HOST) for protocol in PROTOCOLS}
@@ -53,7 +60,7 @@ def run_secured(
         kind=kind,
         data=folder / name / "data",
         broker_count=1,
-        overrides=_settings(kind, seat, ports, certificates) | (more or {}),
+        overrides=_settings(kind, seat, ports, certificates, relay_port) | (more or {}),
         _seats=(seat,),
         _zookeeper_port=free_port(HOST),
     )
@@ -68,7 +75,11 @@ def run_secured(
 
 
 def _settings(
-    kind: Kind, seat: Seat, ports: dict[str, int], certificates: Certificates
+    kind: Kind,
+    seat: Seat,
+    ports: dict[str, int],
+    certificates: Certificates,
+    relay_port: int | None,
 ) -> dict[str, str]:
     keystore = certificates.folder / "broker-keystore.pem"
     keystore.write_text(
@@ -76,8 +87,9 @@ def _settings(
     )
     listeners = [f"PLAINTEXT://{HOST}:{seat.port}"]
     listeners += [f"{protocol}://{HOST}:{port}" for protocol, port in ports.items()]
+    told = [f"PLAINTEXT://{HOST}:{relay_port or seat.port}", *listeners[1:]]
     settings = {
-        "advertised.listeners": ",".join(listeners),
+        "advertised.listeners": ",".join(told),
         "inter.broker.listener.name": "PLAINTEXT",
         "sasl.enabled.mechanisms": ",".join(one.value for one in Mechanism),
         "connections.max.reauth.ms": str(SESSION_MS),

@@ -8,12 +8,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from pathlib import Path
 from threading import Event
 from time import monotonic
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 
 from failover.client import SiteConsumer, SiteProducer
 from runtime.clock import wall_ms
@@ -23,6 +24,13 @@ from wire.topic_partition import TopicPartition
 TOPIC: Final = "drilled"
 FOLLOWER: Final = "the producer that follows"
 GROUP: Final = "drilled-group"
+PLAIN_GROUP: Final = "drilled-plain"
+READING: Final[Mapping[str, Any]] = {
+    "auto.offset.reset": "earliest",
+    "session.timeout.ms": 6_000,
+    "auto.commit.interval.ms": 500,
+    "log_level": 0,
+}
 EVERY_S: Final = 0.05
 PINNED_EVERY_S: Final = 0.25
 PINNED_WITHIN_MS: Final = 3_000
@@ -40,6 +48,8 @@ class Applications:
     _quiet: Event = field(default_factory=Event)
     _may_try: Event = field(default_factory=Event)
     _ended: Event = field(default_factory=Event)
+    _plain_site: str | None = None
+    _plain_until: float = inf
     _open: dict[str, int] = field(default_factory=dict)
     _futures: list[Future[None]] = field(default_factory=list)
 
@@ -113,17 +123,52 @@ class Applications:
 
     def consume(self) -> None:
         """Read as a member of the group that follows the active site."""
-        settings = {
-            "auto.offset.reset": "earliest",
-            "session.timeout.ms": 6_000,
-            "auto.commit.interval.ms": 500,
-            "log_level": 0,
-        }
-        with SiteConsumer(self.file, GROUP, [TOPIC], consumer_config=settings) as consumer:
+        with SiteConsumer(self.file, GROUP, [TOPIC], consumer_config={**READING}) as consumer:
             while not self._ended.is_set():
                 message = consumer.poll(0.2)
                 if message is not None and message.error() is None:
-                    self.reads.append(_read_of(consumer.site, message))
+                    self.reads.append(_read_of(GROUP, consumer.site, message))
+
+    def consume_plainly(self) -> None:
+        """Read as a plain consumer of whichever site somebody starts it on, until it is stopped."""
+        while not self._ended.is_set():
+            site = self._plain_site
+            if site is None:
+                self._ended.wait(0.1)
+                continue
+            consumer = Consumer({**self.sites[site], **READING, "group.id": PLAIN_GROUP})
+            consumer.subscribe([TOPIC])
+            try:
+                while self._is_plain_on(site):
+                    message = consumer.poll(0.2)
+                    if message is not None and message.error() is None:
+                        self.reads.append(_read_of(PLAIN_GROUP, site, message))
+            finally:
+                consumer.close()
+
+    def start_plain(self, site: str | None) -> None:
+        """Have the plain consumer work on this site alone; None stops it."""
+        self._plain_until = inf
+        self._plain_site = site
+
+    def stop_plain_after(self, seconds: float) -> None:
+        """Have the plain consumer stop somewhat later."""
+        self._plain_until = monotonic() + seconds
+
+    def _is_plain_on(self, site: str) -> bool:
+        if monotonic() > self._plain_until:
+            self._plain_site = None
+        return self._plain_site == site and not self._ended.is_set()
+
+    def wait_taken(self, site: str, within_s: float) -> bool:
+        """Tell whether the site takes a record that is sent to it from now on."""
+        from_ms, deadline = wall_ms(), monotonic() + within_s
+        while monotonic() < deadline:
+            self.raise_faults()
+            if any(one.site == site and one.sent_ms >= from_ms for one in self.acked[-20:]):
+                return True
+            self._ended.wait(0.1)
+        return False
 
     def _tell(
         self,
@@ -157,7 +202,7 @@ class Applications:
 def run_applications(file: Path, sites: Mapping[str, Mapping[str, Any]]) -> Iterator[Applications]:
     """Run all of them until the block ends."""
     them = Applications(file=file, sites=sites)
-    work: list[Callable[[], None]] = [them.follow, them.consume]
+    work: list[Callable[[], None]] = [them.follow, them.consume, them.consume_plainly]
     work += [partial(them.stay, site) for site in sites]
     with ThreadPoolExecutor(len(work)) as threads:
         them._futures += [threads.submit(one) for one in work]
@@ -177,7 +222,9 @@ def place_of(message: Message) -> tuple[TopicPartition, int]:
     return TopicPartition(topic, partition), offset
 
 
-def _read_of(site: str, message: Message) -> Read:
+def _read_of(group: str, site: str, message: Message) -> Read:
     where, offset = place_of(message)
     value = (message.value() or b"").decode()
-    return Read(at_ms=wall_ms(), site=site, partition=where, offset=offset, value=value)
+    return Read(
+        group=group, at_ms=wall_ms(), site=site, partition=where, offset=offset, value=value
+    )

@@ -1,22 +1,34 @@
 """Whether a story of promotions keeps what was promised. Pure: it knows of no program.
 
-What clients were told is held against both logs, the group's positions, and what the commands said.
+What clients were told is held against both logs, the groups' positions, and what the commands said.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
-from tests.drill.failover.story import Acked, Part, Said, Story, Switch, parts_given_up
+from tests.drill.failover.story import (
+    Acked,
+    Listing,
+    Part,
+    Said,
+    Story,
+    Switch,
+    listed_by,
+    sealed_by,
+)
 from wire.topic_partition import TopicPartition
 
 
 class Kind(Enum):
     """What can be wrong."""
 
-    LOST = "an acknowledged record is not on the active site, and no command has listed it"
+    LOST = "an acknowledged record is not on the active site, and is not listed"
+    NOT_SAVED = "a record is listed as set aside, and a site has not kept it"
+    NOT_MIRRORED = "a promotion called a record mirrored that the new site does not have"
     TWO_SITES = "a site took a write while the other one was active"
+    NOT_LISTED = "an idle site that was open took a write, and no command has listed it"
     DOUBLED = "a record is on the active site more than once"
     NOT_CLEAN = "a command ended with status 0, and has given up records"
     NOT_LEVEL = "a lag is called 0, and the target lacks records"
@@ -42,6 +54,8 @@ def check(story: Story) -> list[Finding]:
     """Return everything that was not kept."""
     return [
         *_lost(story),
+        *_not_saved(story),
+        *_not_mirrored(story),
         *_two_sites(story),
         *_doubled(story),
         *_not_clean(story),
@@ -52,11 +66,17 @@ def check(story: Story) -> list[Finding]:
     ]
 
 
-def _given_up(story: Story) -> list[Part]:
-    return [part for said in story.said for part in parts_given_up(said)]
+def _listed(story: Story) -> list[Part]:
+    return [part for said in story.said for part in listed_by(said)]
 
 
-def _is_in(parts: list[Part], ack: Acked) -> bool:
+def listed_last(said: Sequence[Said]) -> list[Part]:
+    """Return what the last look at the divergence has listed."""
+    looks = [one for one in said if one.command[0] == "divergence"]
+    return [*listed_by(looks[-1])] if looks else []
+
+
+def _has(parts: Sequence[Part], ack: Acked) -> bool:
     """Tell whether it was listed after it was sent: offsets of a log may come again."""
     return any(
         part.has(ack.site, ack.partition, ack.offset) and ack.sent_ms <= part.told_ms
@@ -69,28 +89,104 @@ def _values(story: Story, site: str) -> Mapping[TopicPartition, frozenset[str]]:
     return {partition: frozenset(log.values()) for partition, log in logs.items()}
 
 
+# --- records --------------------------------------------------------------------------------------
+
+
+def _is_saved(story: Story, ack: Acked, site: str) -> bool:
+    place = (ack.site, ack.partition, ack.offset)
+    return story.saved.get(site, {}).get(place) == ack.value
+
+
 def _lost(story: Story) -> Iterator[Finding]:
-    parts, kept = _given_up(story), _values(story, story.active)
+    """A record may be missing where it waits for a decision, was set aside, or was deleted by one.
+
+    It has to be listed by the last look, or be kept; listed by an earlier one is not enough.
+    """
+    kept, now, deleted = _values(story, story.active), listed_last(story.said), _deleted(story)
+    open_parts = [part for part in now if part.what is not Listing.FOREIGN]
     for ack in story.acked:
-        is_kept = ack.value in kept.get(ack.partition, ())
-        if not is_kept and ack.partition.topic not in story.deleted and not _is_in(parts, ack):
+        if ack.value in kept.get(ack.partition, ()) or ack.partition.topic in story.deleted:
+            continue
+        is_given_up = _has(open_parts, ack) or _has(deleted, ack)
+        if not is_given_up and not _is_saved(story, ack, story.active):
             yield Finding(Kind.LOST, str(ack))
 
 
+def _deleted(story: Story) -> list[Part]:
+    """Return what was listed before somebody had a copy deleted that held it."""
+    orders = [
+        (said.began_ms, said.command[2])
+        for said in story.said
+        if said.command[0] == "restart" and "--from-earliest" in said.command
+    ]
+    return [
+        part
+        for part in _listed(story)
+        if any(
+            part.told_ms <= began_ms and topic == part.partition.topic for began_ms, topic in orders
+        )
+    ]
+
+
+def _not_saved(story: Story) -> Iterator[Finding]:
+    acks = {(one.site, one.partition, one.offset): one for one in story.acked}
+    for part in listed_last(story.said):
+        ack = acks.get((part.site, part.partition, part.start))
+        if part.what is not Listing.SET_ASIDE or ack is None:
+            continue
+        for site in story.logs:
+            if not _is_saved(story, ack, site):
+                yield Finding(Kind.NOT_SAVED, str(ack), f"not in {site}'s topic of set aside ones")
+
+
+def _not_mirrored(story: Story) -> Iterator[Finding]:
+    values = {site: _values(story, site) for site in story.logs}
+    deleted = _deleted(story)
+    for sealed in (one for said in story.said for one in sealed_by(said)):
+        there = values[sealed.site].get(sealed.partition, frozenset())
+        for ack in story.acked:
+            is_below = ack.offset < sealed.end and ack.at_ms < sealed.began_ms
+            if not is_below or (ack.site, ack.partition) != (sealed.source, sealed.partition):
+                continue
+            is_known = ack.value in there or _is_saved(story, ack, sealed.site)
+            if not is_known and not _has(deleted, ack):
+                says = f"mirrored up to {sealed.end}, and not on {sealed.site}"
+                yield Finding(Kind.NOT_MIRRORED, str(ack), says)
+
+
+# --- which site takes writes ----------------------------------------------------------------------
+
+
 def _two_sites(story: Story) -> Iterator[Finding]:
-    """Between the opening of the new site and the switch, only the new one may take writes."""
-    parts = _given_up(story)
+    """Between the opening of the new site and the switch, only the new one may take writes.
+
+    An idle site may take some while it was out of reach or opened by hand, and each is listed.
+    """
+    parts = _listed(story)
     for ack in story.acked:
-        if _is_active(story, ack) or _is_in(parts, ack):
+        if _is_active(story, ack):
             continue
         opening = [one for one in story.switches if _is_opening(one, ack)]
-        if not opening:
+        if opening:
+            yield from _beside(story, opening[0], ack)
+        elif not _is_excused(story, ack):
             yield Finding(Kind.TWO_SITES, str(ack), f"sent {ack.sent_ms}, taken {ack.at_ms}")
-            continue
-        for late in story.acked:
-            is_beside = late.site == opening[0].old and late.sent_ms > ack.at_ms
-            if is_beside and late.at_ms <= opening[0].switched_ms:
-                yield Finding(Kind.TWO_SITES, str(late), f"behind {ack}")
+        elif not _has(parts, ack) and ack.partition.topic not in story.deleted:
+            yield Finding(Kind.NOT_LISTED, str(ack), f"sent {ack.sent_ms}, taken {ack.at_ms}")
+
+
+def _beside(story: Story, opening: Switch, ack: Acked) -> Iterator[Finding]:
+    for late in story.acked:
+        is_beside = late.site == opening.old and late.sent_ms > ack.at_ms
+        if is_beside and late.at_ms <= opening.switched_ms and not _is_excused(story, late):
+            yield Finding(Kind.TWO_SITES, str(late), f"behind {ack}")
+
+
+def _is_excused(story: Story, ack: Acked) -> bool:
+    return any(
+        one.site == ack.site and one.from_ms <= ack.at_ms and ack.sent_ms <= one.until_ms
+        for one in story.windows
+    )
 
 
 def _is_active(story: Story, ack: Acked) -> bool:
@@ -116,17 +212,28 @@ def _is_opening(switch: Switch, ack: Acked) -> bool:
 
 
 def _doubled(story: Story) -> Iterator[Finding]:
-    """What was set aside may have been sent again to the other site, and have come back."""
-    aside = [part for part in _given_up(story) if part.stop is not None]
+    """What one site alone had may have been sent again to the other one, and have come back.
+
+    Set aside, it stays in one log; merged, it is appended behind the other copy.
+    """
+    listed = _listed(story)
+    excused = {(ack.partition, ack.value) for ack in story.acked if _has(listed, ack)} | {
+        (partition, value)
+        for site, logs in story.logs.items()
+        for partition, log in logs.items()
+        for offset, value in log.items()
+        if any(part.has(site, partition, offset) for part in listed)
+    }
     for partition, log in story.logs.get(story.active, {}).items():
         first: dict[str, int] = {}
         for offset, value in sorted(log.items()):
-            if any(part.has(story.active, partition, offset) for part in aside):
-                continue
-            if value in first:
+            if value in first and (partition, value) not in excused:
                 says = f"offsets {first[value]} and {offset}"
                 yield Finding(Kind.DOUBLED, f"{value} in {partition}", says)
             first.setdefault(value, offset)
+
+
+# --- what the programs said -----------------------------------------------------------------------
 
 
 def _not_clean(story: Story) -> Iterator[Finding]:
@@ -137,21 +244,29 @@ def _not_clean(story: Story) -> Iterator[Finding]:
 
 
 def _is_open(said: Said) -> bool:
+    found = {part.what for part in listed_by(said)}
     if said.command[0] == "promote" and "--source-lost" not in said.command:
-        return any(True for _ in parts_given_up(said))
-    return any(line.startswith("only there ") for line in said.text.splitlines())
+        return bool(found)
+    return Listing.ONLY_THERE in found
 
 
 def _not_level(story: Story) -> Iterator[Finding]:
-    parts = _given_up(story)
+    """What was set aside, or waits for a decision, is no lag; anything else is."""
+    parts = [
+        part
+        for part in listed_last(story.said)
+        if part.what in {Listing.ONLY_THERE, Listing.SET_ASIDE}
+    ]
     for lag in story.lags:
         if lag.records:
             continue
         source = story.logs[lag.source].get(lag.partition, {})
         target = _values(story, lag.target).get(lag.partition, frozenset())
+        saved = {place for one in story.saved.values() for place in one}
         for offset, value in source.items():
             is_open = any(part.has(lag.source, lag.partition, offset) for part in parts)
-            if value not in target and not is_open:
+            is_aside = (lag.source, lag.partition, offset) in saved
+            if value not in target and not is_open and not is_aside:
                 of = f"{value} at {lag.source} {lag.partition} offset {offset}"
                 yield Finding(Kind.NOT_LEVEL, of, f"not on {lag.target}")
 
@@ -168,22 +283,29 @@ def _not_active(story: Story) -> Iterator[Finding]:
             yield Finding(Kind.NOT_ACTIVE, site, " ".join(said.command))
 
 
+# --- groups ---------------------------------------------------------------------------------------
+
+
 def _skipped(story: Story) -> Iterator[Finding]:
-    seen = {(read.partition, read.value) for read in story.reads}
-    for partition, position in story.positions.items():
-        for offset, value in story.logs[story.active].get(partition, {}).items():
-            if offset < position and (partition, value) not in seen:
-                of = f"{value} at {story.active} {partition} offset {offset}"
-                yield Finding(Kind.SKIPPED, of, f"the group is at {position}")
+    """A group passes over what was set aside on the active site before that became active."""
+    seen = {(read.group, read.partition, read.value) for read in story.reads}
+    saved = story.saved.get(story.active, {})
+    for group, positions in story.positions.items():
+        for partition, position in positions.items():
+            for offset, value in story.logs[story.active].get(partition, {}).items():
+                is_aside = (story.active, partition, offset) in saved
+                if offset < position and not is_aside and (group, partition, value) not in seen:
+                    of = f"{value} at {story.active} {partition} offset {offset}"
+                    yield Finding(Kind.SKIPPED, of, f"{group} is at {position}")
 
 
 def _read_again(story: Story) -> Iterator[Finding]:
     if story.once_from_ms is None:
         return
-    seen: set[tuple[TopicPartition, str]] = set()
+    seen: set[tuple[str, TopicPartition, str]] = set()
     for read in sorted(story.reads, key=lambda one: one.at_ms):
-        is_again = (read.partition, read.value) in seen
-        if is_again and read.at_ms >= story.once_from_ms:
+        what = (read.group, read.partition, read.value)
+        if what in seen and read.at_ms >= story.once_from_ms:
             of = f"{read.value} at {read.site} {read.partition} offset {read.offset}"
-            yield Finding(Kind.READ_AGAIN, of)
-        seen.add((read.partition, read.value))
+            yield Finding(Kind.READ_AGAIN, of, f"by {read.group}")
+        seen.add(what)

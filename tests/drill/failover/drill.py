@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -13,24 +13,41 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from failover.client.faults import code_of
-from failover.steps import PromotionState
 from runtime.clock import wall_ms
 from tests.drill.cluster import DrillFailed
-from tests.drill.failover.applications import TOPIC, Applications, run_applications
+from tests.drill.failover.applications import (
+    GROUP,
+    PLAIN_GROUP,
+    TOPIC,
+    Applications,
+    run_applications,
+)
 from tests.drill.failover.checker import Finding, Kind, check
 from tests.drill.failover.faulting import Faulting
-from tests.drill.failover.logs import lags_of, read_logs, read_positions
-from tests.drill.failover.planning import HARMLESS, Fault, Round, What, plan_round
-from tests.drill.failover.stage import PATH, Stage, advised
-from tests.drill.failover.story import Logs, Said, Story, Switch, parts_given_up
-from tests.failover.promoting import open_witness
+from tests.drill.failover.logs import lags_of, read_logs, read_positions, read_saved
+from tests.drill.failover.operator import Operator
+from tests.drill.failover.planning import (
+    DISASTERS,
+    HARMLESS,
+    LOST,
+    TAKEN_BACK,
+    Fault,
+    Round,
+    What,
+    plan_round,
+)
+from tests.drill.failover.stage import Stage
+from tests.drill.failover.story import Logs, Story, Window
 from tests.failover.sites import pause
 
 PARTITIONS: Final = 2
-ENDED_S: Final = 150.0
 LEVEL_S: Final = 90.0
 FIRST_S: Final = 60.0
-BETWEEN_S: Final = 2.0
+BETWEEN_S: Final = 1.0
+TAKES_S: Final = 30.0
+"""So soon the active site takes writes, once a promotion has ended."""
+CLOSED_S: Final = 25.0
+"""So soon an idle site is closed that is back in reach, or was opened by hand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +81,8 @@ def drill(options: Options, tell: Callable[[str], None]) -> list[Judged]:
     with options.open_pair(options.folder) as stage:
         _create_topic(stage)
         with run_applications(stage.applications, stage.clients) as applications:
-            them = _Drill(stage=stage, applications=applications)
+            operator = Operator(stage=stage, applications=applications)
+            them = _Drill(stage=stage, applications=applications, operator=operator)
             them.wait_begun()
             end = monotonic() + options.seconds
             for number in range(options.first, options.first + options.rounds):
@@ -106,11 +124,10 @@ class _Drill:
 
     stage: Stage
     applications: Applications
-    switches: dict[int, Switch] = field(default_factory=dict)
-    """By the time of the switch: a witness that is wiped forgets epochs."""
+    operator: Operator
+    windows: list[Window] = field(default_factory=list)
     made: list[str] = field(default_factory=list)
     deleted: set[str] = field(default_factory=set)
-    active: str = "dc1"
 
     def wait_begun(self) -> None:
         """Wait until records are mirrored, and the standby is closed. Raises DrillFailed."""
@@ -120,6 +137,7 @@ class _Drill:
             said = self.stage.run("status")
             if "dc2: standby, fenced" in said.text and len(self.applications.reads) > 5:
                 self.applications.try_both_sites()
+                self.applications.start_plain("dc1")
                 return
             pause(1.0)
         raise DrillFailed(f"nothing was mirrored in {FIRST_S:g} s:\n{said.text}")
@@ -127,33 +145,30 @@ class _Drill:
     def run(self, at: Round) -> Judged:
         """Carry out a round and judge it."""
         began_s, from_ms = monotonic(), wall_ms()
-        if at.fault is Fault.OLD_WITNESS:
+        if Fault.OLD_WITNESS in {at.fault, at.again}:
             self.stage.copy_witness()
             pause(BETWEEN_S)
-        old, new = self.active, self._other(self.active)
-        command = ["promote", new]
-        if at.what is What.DISASTER:
-            command += ["--source-lost", "--accept-loss", "--force"]
-            self.stage.sites[old].kill()
-        faulting = Faulting(
-            stage=self.stage,
-            applications=self.applications,
-            round=at,
-            old=old,
-            new=new,
-            note_switches=self._note_switches,
-            made=self.made,
-            deleted=self.deleted,
-        )
+        old, new = self.operator.active, self.operator.idle
+        self.operator.begin_round(at.end)
+        opened = self._lose(at, old)
+        faulting = self._faulting(at, old, new, opened)
+        self._stop_plain(at)
+        command = self._command(at, new)
         faulting.promote(command)
-        lost = [old] if at.what is What.DISASTER else []
-        self.stage.bring_back(*lost)
-        findings = self._finish(at, command, new)
+        self.stage.bring_back(*([old] if at.what in DISASTERS else []))
+        again = at.again
+        if again is not Fault.NOTHING and at.what not in TAKEN_BACK | {What.LEFT}:
+            self._go_on_with_fault(at, command, old, new, opened)
+        findings = self._end(at, command, new)
         self.stage.bring_back()
+        self._close_windows(opened)
+        self.applications.start_plain(self.operator.active)
+        if not findings and not self.applications.wait_taken(self.operator.active, TAKES_S):
+            says = f"takes no write {TAKES_S:g} s after its promotion has ended"
+            findings.append(Finding(Kind.STUCK, self.operator.active, says))
         findings += self._settle()
-        excused = at.fault not in HARMLESS or at.what is not What.PROMOTION
-        story = self._story(None if excused else from_ms)
-        findings += check(story)
+        is_quiet = at.fault in HARMLESS and at.again in HARMLESS and at.what is What.PROMOTION
+        findings += check(self._story(from_ms if is_quiet else None))
         self.applications.go_on()
         pause(BETWEEN_S)
         return Judged(
@@ -164,81 +179,91 @@ class _Drill:
             acked=len(self.applications.acked),
         )
 
-    def _other(self, site: str) -> str:
-        return next(one for one in self.stage.sites if one != site)
+    # --- a round's parts ---
 
-    def _look(self) -> bool:
-        """Learn who is active; tell whether a promotion is under way or the witness is in doubt."""
-        said = self.stage.run("status", "--json")
-        is_open = self._note_switches()
-        if said.status == 2:
-            return self._recover(said)
-        self.active = json.loads(said.text[said.text.index("{") :])["active"]["site"]
-        return is_open
+    def _command(self, at: Round, new: str) -> list[str]:
+        lost = ["--source-lost", "--accept-loss", "--force"] if at.what in LOST else []
+        return ["promote", new, *lost]
 
-    def _note_switches(self) -> bool:
-        """Keep the switches that the witness knows of; tell whether a promotion is unfinished."""
-        with open_witness(self.stage.witness_address, PATH) as witness:
-            if not witness.client.exists(witness.paths.journals):
-                return False
-            journals = witness.journals()
-        for one in journals:
-            if one.switched_ms is not None:
-                self.switches[one.switched_ms] = Switch(
-                    started_ms=one.started_ms,
-                    switched_ms=one.switched_ms,
-                    old=one.source,
-                    new=one.site,
-                )
-        return any(one.state is PromotionState.RUNNING for one in journals)
+    def _lose(self, at: Round, old: str) -> list[tuple[str, int, str]]:
+        """Take the old site away as the round says; it may take writes when it is back."""
+        if at.what is What.DISASTER:
+            self.stage.sites[old].kill()
+        elif at.what in LOST:
+            self.stage.network.cut(old)
+        return [(old, wall_ms(), at.what.value)] if at.what in LOST else []
 
-    def _recover(self, refused: Said) -> bool:
-        """Restore the witness as the runbook says; a person finds out which site takes writes."""
-        self.stage.run("recover")
-        said = self.stage.run("recover", "--write")
-        if said.status != 0 and "--active" in said.text + refused.text:
-            last = max(self.applications.acked, key=lambda ack: ack.at_ms)
-            self.stage.run("recover", "--active", last.site, "--write")
-        return True
+    def _faulting(
+        self, at: Round, old: str, new: str, opened: list[tuple[str, int, str]]
+    ) -> Faulting:
+        return Faulting(
+            stage=self.stage,
+            applications=self.applications,
+            round=at,
+            old=old,
+            new=new,
+            note_switches=self.operator.note_switches,
+            made=self.made,
+            deleted=self.deleted,
+            opened=opened,
+        )
 
-    def _finish(self, at: Round, command: Sequence[str], new: str) -> list[Finding]:
-        """Have the promotion come to its end: the same command again, or `abort`."""
-        deadline = monotonic() + ENDED_S
-        is_aborted, said = False, self.stage.said[-1]
-        while True:
-            is_open = self._look()
-            if at.what is What.ABORT and not is_open and (is_aborted or self.active == new):
-                return []
-            if at.what is not What.ABORT and not is_open and self.active == new:
-                return []
-            if monotonic() > deadline:
-                return [Finding(Kind.STUCK, " ".join(said.command), said.text)]
-            if at.what is What.ABORT:
-                said = self.stage.run("abort")
-                is_aborted = True
+    def _stop_plain(self, at: Round) -> None:
+        """Have the plain consumer leave, at once or while the promotion waits for it."""
+        if at.what in LOST or not at.plain_stays_s:
+            self.applications.start_plain(None)
+        else:
+            self.applications.stop_plain_after(at.plain_stays_s)
+
+    def _go_on_with_fault(
+        self,
+        at: Round,
+        command: Sequence[str],
+        old: str,
+        new: str,
+        opened: list[tuple[str, int, str]],
+    ) -> None:
+        """Give the command once more, and have another fault meet that."""
+        is_open = self.operator.look()
+        if is_open or self.operator.active != new:
+            again = replace(at, fault=at.again, again=Fault.NOTHING)
+            self._faulting(again, old, new, opened).promote(command)
+
+    def _end(self, at: Round, command: Sequence[str], new: str) -> list[Finding]:
+        """Have the promotion come to its end."""
+        if at.what in DISASTERS:
+            ended = self.operator.promote(command, new)
+        else:
+            self.stage.bring_back()
+            if at.what in TAKEN_BACK:
+                ended = self.operator.take_back(new)
+            elif at.what is What.LEFT:
+                ended = self.operator.wait_ended()
             else:
-                said = self.stage.run(*command)
-                self._follow_advice(said)
-            pause(1.0)
+                ended = self.operator.promote(command, new)
+        return [] if ended is None else [Finding(Kind.STUCK, " ".join(ended.command), ended.text)]
 
-    def _follow_advice(self, said: Said) -> None:
-        for command in advised(said):
-            self.stage.run(*command, program="mirror.cli")
+    def _close_windows(self, opened: Sequence[tuple[str, int, str]]) -> None:
+        until_ms = wall_ms() + int(1000 * CLOSED_S)
+        for site, from_ms, why in opened:
+            self.windows.append(Window(site=site, from_ms=from_ms, until_ms=until_ms, why=why))
 
     def _settle(self) -> list[Finding]:
-        """Wait until nobody writes, all is mirrored, and the group has read it."""
+        """Wait until nobody writes, all is decided and mirrored, and the groups have read it."""
         deadline = monotonic() + LEVEL_S
         if not self.applications.rest():
             return [Finding(Kind.STUCK, "records that no site has acknowledged for a minute")]
-        while monotonic() < deadline:
-            self._look()
+        while True:
+            is_open = self.operator.look()
+            is_decided = self.operator.decide()
             missing = self._missing()
-            if not missing:
+            if is_decided and not is_open and not missing:
                 return []
-            self._follow_advice(self.stage.run("divergence"))
+            if monotonic() > deadline:
+                stuck = missing or [("promotion or divergence", self.stage.said[-1].text)]
+                return [Finding(Kind.STUCK, *stuck[0]), *self._state()]
             self._delete_what_was_deleted()
-            pause(2.0)
-        return [Finding(Kind.STUCK, *missing[0]), *self._state()]
+            pause(1.0)
 
     def _state(self) -> Iterator[Finding]:
         shown = self.stage.run("status", program="mirror.cli")
@@ -246,21 +271,19 @@ class _Drill:
 
     def _missing(self) -> list[tuple[str, str]]:
         """Return what is not on the other site, or was not read."""
-        logs = self._logs()
-        other = self._other(self.active)
-        there = {where: {*log.values()} for where, log in logs[other].items()}
-        parts = [part for said in self.stage.said for part in parts_given_up(said)]
-        for where, log in logs[self.active].items():
+        active, idle = self.operator.active, self.operator.idle
+        logs, saved = self._logs(), read_saved(self.stage.sites[active].bootstrap)
+        there = {where: {*log.values()} for where, log in logs[idle].items()}
+        seen = {(read.group, read.partition, read.value) for read in list(self.applications.reads)}
+        for where, log in logs[active].items():
             for offset, value in log.items():
-                is_aside = any(part.has(self.active, where, offset) for part in parts)
-                is_wanted = where.topic not in self.deleted and not is_aside
-                if is_wanted and value not in there.get(where, ()):
-                    return [(f"{value} in {where}", f"is on {self.active}, not on {other}")]
-        seen = {(read.partition, read.value) for read in list(self.applications.reads)}
-        for where, log in logs[self.active].items():
-            for value in log.values():
-                if where.topic == TOPIC and (where, value) not in seen:
-                    return [(f"{value} in {where}", f"on {self.active}, not read by the group")]
+                if where.topic in self.deleted or (active, where, offset) in saved:
+                    continue
+                if value not in there.get(where, ()):
+                    return [(f"{value} in {where}", f"is on {active}, not on {idle}")]
+                for group in (GROUP, PLAIN_GROUP):
+                    if where.topic == TOPIC and (group, where, value) not in seen:
+                        return [(f"{value} in {where}", f"on {active}, not read by {group}")]
         return []
 
     def _delete_what_was_deleted(self) -> None:
@@ -282,15 +305,21 @@ class _Drill:
         shown = self.stage.run("status", "--json", program="mirror.cli")
         found = re.search(r"^\{.*", shown.text, re.MULTILINE | re.DOTALL)
         lags = lags_of(json.loads(found[0])) if found and shown.status == 0 else []
+        active, sites = self.operator.active, self.stage.sites
         return Story(
-            active=self.active,
+            active=active,
             acked=list(self.applications.acked),
             reads=list(self.applications.reads),
             said=list(self.stage.said),
-            switches=list(self.switches.values()),
+            switches=list(self.operator.switches.values()),
             logs=self._logs(),
-            positions=read_positions(self.stage.sites[self.active].bootstrap),
-            lags=[lag for lag in lags if lag.source == self.active],
+            positions={
+                group: read_positions(sites[active].bootstrap, group)
+                for group in (GROUP, PLAIN_GROUP)
+            },
+            saved={name: read_saved(site.bootstrap) for name, site in sites.items()},
+            windows=list(self.windows),
+            lags=[lag for lag in lags if lag.source == active],
             deleted=frozenset(self.deleted),
             once_from_ms=once_from_ms,
         )

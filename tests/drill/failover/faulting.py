@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from failover.steps import ORDER, PromotionKind, StepName
 from runtime.clock import wall_ms
 from tests.drill.failover.applications import TOPIC, Applications
-from tests.drill.failover.planning import Fault, Round, What
+from tests.drill.failover.planning import LOST, TAKEN_BACK, Fault, Round, What
 from tests.drill.failover.stage import Controller, Stage
 from tests.drill.failover.story import Said
 from tests.failover.sites import pause
@@ -26,6 +26,8 @@ CONTROLLER_S: Final = 100.0
 STARTING_S: Final = 1.5
 """What a controller needs before its first step begins."""
 ADMIN_S: Final = 10
+SLOW_S: Final = 0.15
+"""So long each piece of what goes to a slow site, or comes from it, is under way."""
 SIGNALS: Final = {"KILL": signal.SIGKILL, "STOP": signal.SIGSTOP, "HANGUP": signal.SIGHUP}
 
 
@@ -42,8 +44,10 @@ class Faulting:
     """Keeps what the witness knows of promotions, before it forgets them."""
     made: list[str]
     deleted: set[str]
+    opened: list[tuple[str, int, str]]
+    """Idle sites that take writes from some time on, and why."""
     is_done: bool = False
-    _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2))
+    _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(3))
     _later: list[Future[None]] = field(default_factory=list)
 
     def promote(self, command: Sequence[str]) -> Said:
@@ -60,7 +64,7 @@ class Faulting:
         return self.stage.note(began_ms, command, status, text)
 
     def _accompany(self, controller: Controller) -> str:
-        is_lost = self.round.what is What.DISASTER
+        is_lost = self.round.what in LOST
         order = ORDER[PromotionKind.SOURCE_LOST if is_lost else PromotionKind.PLANNED]
         place = order.index(self.round.step)
         before = None if self.round.is_behind or place == 0 else order[place - 1]
@@ -100,10 +104,15 @@ class Faulting:
         self._later.append(self._threads.submit(later))
 
     def _hit(self, controller: Controller) -> None:
-        self._bring_about(controller)
+        if self.round.what is What.ABORT and self.round.fault is Fault.STOP_CONTROLLER:
+            controller.send(signal.SIGSTOP)
+            self.stage.run("abort")  # a controller that wakes up behind it does nothing more
+            controller.send(signal.SIGCONT)
+        else:
+            self._bring_about(controller)
+            if self.round.what in TAKEN_BACK or self.round.what is What.LEFT:
+                controller.send(signal.SIGKILL)  # others end what it leaves
         self.is_done = True
-        if self.round.what is What.ABORT:
-            controller.send(signal.SIGKILL)  # what it left unfinished is taken back
 
     def _bring_about(self, controller: Controller) -> None:
         fault = self.round.fault
@@ -119,9 +128,13 @@ class Faulting:
             Fault.GROW_TOPIC: self._grow_topic,
             Fault.DELETE_TOPIC: self._delete_topic,
             Fault.FOREIGN: partial(self.stage.mirror.end, signal.SIGKILL),
+            Fault.OPEN_IDLE: self._open_idle,
             Fault.OTHER_FILE: self._other_file,
+            Fault.SECOND_OPERATOR: self._second_operator,
             Fault.SLOW_SOURCE: partial(self._slow, self.old),
             Fault.SLOW_TARGET: partial(self._slow, self.new),
+            Fault.CUT_SOURCE: partial(self._cut, self.old),
+            Fault.CUT_TARGET: partial(self._cut, self.new),
         }
         acts[fault]()
         if fault is Fault.FOREIGN:
@@ -132,6 +145,7 @@ class Faulting:
         sends: dict[str, Callable[[signal.Signals], None]] = {
             "CONTROLLER": controller.send,
             "MIRROR": self.stage.mirror.send,
+            "GUARD": self.stage.guard.send,
             "WITNESS": self.stage.witness.send,
             "SOURCE": partial(self.stage.signal_site, self.old),
             "TARGET": partial(self.stage.signal_site, self.new),
@@ -147,8 +161,12 @@ class Faulting:
             self._after(partial(self._bring_back, whom))
 
     def _bring_back(self, whom: str) -> None:
-        if whom in {"MIRROR", "WITNESS"}:
-            acts = {"MIRROR": self.stage.mirror.ensure, "WITNESS": self.stage.wake_witness}
+        acts = {
+            "MIRROR": self.stage.mirror.ensure,
+            "GUARD": self.stage.guard.ensure,
+            "WITNESS": self.stage.wake_witness,
+        }
+        if whom in acts:
             acts[whom]()
         else:
             self.stage.bring_site_back(self.old if whom == "SOURCE" else self.new)
@@ -160,17 +178,31 @@ class Faulting:
         controller.send(signal.SIGCONT)
 
     def _slow(self, site: str) -> None:
-        """Let a site's brokers run for a fifth of the time only."""
+        """Have everybody wait for a site."""
+        self.stage.network.slow(site, SLOW_S)
+        self._after(partial(self.stage.network.slow, site, 0.0))
 
-        def pulse() -> None:
-            end = monotonic() + 2 * self.round.lasts_s
-            while monotonic() < end:
-                self.stage.signal_site(site, signal.SIGSTOP)
-                pause(0.08)
-                self.stage.signal_site(site, signal.SIGCONT)
-                pause(0.02)
+    def _cut(self, site: str) -> None:
+        """Hold back what our programs and a site tell each other; it arrives late."""
+        self.stage.network.cut(site)
+        self._after(partial(self.stage.network.heal, site))
 
-        self._later.append(self._threads.submit(pulse))
+    def _open_idle(self) -> None:
+        from_ms = wall_ms()
+        fault = self.stage.open_by_hand(self.new)
+        self.stage.note(from_ms, ("open", self.new), 0, fault)
+        self.opened.append((self.new, from_ms, "opened by hand"))
+        pause(self.round.lasts_s)
+
+    def _second_operator(self) -> None:
+        lost = self.round.what in LOST
+        more = ("--source-lost", "--accept-loss", "--force") if lost else ()
+
+        def promote() -> None:
+            self.stage.run("promote", self.new, *more)
+
+        self._later.append(self._threads.submit(promote))
+        pause(self.round.lasts_s)
 
     def _other_file(self) -> None:
         other = self.stage.folder / "other.yaml"

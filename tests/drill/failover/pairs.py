@@ -7,14 +7,18 @@ from typing import Any, Final
 
 from confluent_kafka.admin import AclOperation, ResourceType
 
+from tests.clusters import RunningCluster, run_together
 from tests.dc_yaml import dc_yaml, flow
-from tests.drill.failover.stage import PATH, Stage, dressed, witness_port
-from tests.failover.sites import TIMEOUTS, run_sites
+from tests.drill.failover.network import Way, run_network
+from tests.drill.failover.stage import PATH, Stage, dressed, own_port
+from tests.failover.sites import TIMEOUTS
 from tests.interop.peers import KAFKA_4_KRAFT
 from tests.interop.rights import KRAFT_AUTHORIZER, give
 from tests.interop.secured import run_secured
 from tests.secured_cluster import USER
 
+HOST: Final = "127.0.0.1"
+SITES: Final = ("dc1", "dc2")
 PATTERN: Final = "drilled.*"
 SESSION_MS: Final = 4_000
 
@@ -22,38 +26,60 @@ SESSION_MS: Final = 4_000
 @contextmanager
 def bundled(folder: Path) -> Iterator[Stage]:
     """Run two bundled clusters of one broker each."""
-    port = witness_port()
-    with run_sites(folder, f"127.0.0.1:{port}") as sites:
-        pair = {"dc1": sites.dc1, "dc2": sites.dc2}
-        sections = {name: {"bootstrap": site.bootstrap} for name, site in pair.items()}
-        file = _write(folder / "dc.yaml", sections, port)
-        clients = {name: {"bootstrap.servers": site.bootstrap} for name, site in pair.items()}
-        with dressed(folder, pair, (file, file), clients, port) as stage:
-            yield stage
+    port = own_port()
+    ways = {name: Way(own_port(), (HOST, own_port())) for name in SITES}
+    pair = {name: _bundled_site(folder, name, way) for name, way in ways.items()}
+    sections = {name: {"bootstrap": f"{HOST}:{way.port}"} for name, way in ways.items()}
+    file = _write(folder / "dc.yaml", sections, port)
+    clients = {name: {"bootstrap.servers": one["bootstrap"]} for name, one in sections.items()}
+    with (
+        run_network(ways) as network,  # before the brokers, which find each other through it
+        run_together(*pair.values()),
+        dressed(folder, pair, network, (file, file), clients, port) as stage,
+    ):
+        yield stage
+
+
+def _bundled_site(folder: Path, name: str, way: Way) -> RunningCluster:
+    """Return a cluster whose clients are told the port of its relay."""
+    settings = {
+        "group.initial.rebalance.delay.ms": "0",
+        "group.min.session.timeout.ms": "500",
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{way.port}",
+    }
+    return RunningCluster(
+        name=name, data=folder / name, broker_count=1, overrides=settings, port=way.server[1]
+    )
 
 
 @contextmanager
 def apache(folder: Path) -> Iterator[Stage]:
     """Run two sites of Apache Kafka, whose applications are an ordinary user.
 
+    The relays are before the listener that our programs use; applications have another one.
     Raises tests.interop.peers.PeerUnavailable.
     """
-    port = witness_port()
+    port = own_port()
+    ports = {name: own_port() for name in SITES}
     with (
-        run_secured(folder, KAFKA_4_KRAFT, "dc1", KRAFT_AUTHORIZER) as dc1,
-        run_secured(folder, KAFKA_4_KRAFT, "dc2", KRAFT_AUTHORIZER) as dc2,
+        run_secured(folder, KAFKA_4_KRAFT, "dc1", KRAFT_AUTHORIZER, ports["dc1"]) as dc1,
+        run_secured(folder, KAFKA_4_KRAFT, "dc2", KRAFT_AUTHORIZER, ports["dc2"]) as dc2,
     ):
         secured = {"dc1": dc1, "dc2": dc2}
         pair = {name: one.cluster for name, one in secured.items()}
         for site in pair.values():
             give(site, USER, ResourceType.TOPIC, "*", AclOperation.ALL)
             give(site, USER, ResourceType.GROUP, "*", AclOperation.ALL)
-        own = {name: {"bootstrap": site.bootstrap} for name, site in pair.items()}
+        ways = {name: Way(ports[name], site.addresses[0]) for name, site in pair.items()}
+        own = {name: {"bootstrap": f"{HOST}:{ports[name]}"} for name in SITES}
         file = _write(folder / "dc.yaml", own, port)
         theirs = {name: one.section("SASL_PLAINTEXT") for name, one in secured.items()}
         applications = _write(folder / "applications.yaml", theirs, port)
         clients = {name: one.client("SASL_PLAINTEXT") for name, one in secured.items()}
-        with dressed(folder, pair, (file, applications), clients, port) as stage:
+        with (
+            run_network(ways) as network,
+            dressed(folder, pair, network, (file, applications), clients, port) as stage,
+        ):
             yield stage
 
 
@@ -72,7 +98,7 @@ def _write(file: Path, sites: Mapping[str, Mapping[str, Any]], port: int) -> Pat
             coordination={"session_timeout_ms": SESSION_MS},
             failover={
                 "initial_active": "dc1",
-                "orphan_after_ms": 15_000,
+                "orphan_after_ms": 8_000,
                 "source_lost_after_ms": 2_000,
                 **TIMEOUTS,
             },

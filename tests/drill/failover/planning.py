@@ -13,7 +13,19 @@ class What(Enum):
 
     PROMOTION = "promotion"
     ABORT = "abort"
+    LEFT = "promotion that its operator leaves"
+    """Its controller is killed, and `failover serve` ends it or takes it back."""
     DISASTER = "disaster"
+    CUT = "disaster by a cut network"
+    """Nobody of ours reaches the old site, and its own clients do."""
+    FALSE_ALARM = "disaster that is taken back"
+    """The old site is cut off, and is back before the switch."""
+
+
+DISASTERS: Final = frozenset({What.DISASTER, What.CUT})
+LOST: Final = DISASTERS | {What.FALSE_ALARM}
+"""Promoted with --source-lost."""
+TAKEN_BACK: Final = frozenset({What.ABORT, What.FALSE_ALARM})
 
 
 class Fault(Enum):
@@ -26,6 +38,8 @@ class Fault(Enum):
     KILL_MIRROR = "SIGKILL of the mirror"
     STOP_MIRROR = "SIGSTOP of the mirror"
     HANGUP_MIRROR = "SIGHUP of the mirror"
+    KILL_GUARD = "SIGKILL of `failover serve`"
+    STOP_GUARD = "SIGSTOP of `failover serve`"
     KILL_SOURCE = "SIGKILL of the old site's broker"
     STOP_SOURCE = "SIGSTOP of the old site's broker"
     HANGUP_SOURCE = "SIGHUP of the old site's broker"
@@ -41,20 +55,44 @@ class Fault(Enum):
     GROW_TOPIC = "a topic grown"
     DELETE_TOPIC = "a topic deleted"
     FOREIGN = "writes on both sites while the mirror is down"
+    OPEN_IDLE = "the idle site opened by hand"
     OTHER_FILE = "another operator's file with fewer topics"
+    SECOND_OPERATOR = "the same command by another operator"
     SLOW_SOURCE = "the old site slow"
     SLOW_TARGET = "the new site slow"
+    CUT_SOURCE = "the old site out of our programs' reach"
+    CUT_TARGET = "the new site out of our programs' reach"
 
 
 HARMLESS: Final = frozenset(
-    {Fault.NOTHING, Fault.OTHER_FILE, Fault.MAKE_TOPIC, Fault.HANGUP_MIRROR, Fault.DELETE_TOPIC}
+    {
+        Fault.NOTHING,
+        Fault.OTHER_FILE,
+        Fault.SECOND_OPERATOR,
+        Fault.MAKE_TOPIC,
+        Fault.HANGUP_MIRROR,
+        Fault.DELETE_TOPIC,
+        Fault.KILL_GUARD,
+    }
 )
 """They excuse no record that is read again."""
 
 
+class End(Enum):
+    """What the operator decides about records that one site alone has."""
+
+    QUARANTINE = "--quarantine"
+    MERGE = "--merge"
+    FROM_EARLIEST = "--from-earliest"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """One promotion and its fault: behind `step`, or within it `delay_s` after its beginning."""
+    """One promotion and its fault: behind `step`, or within it `delay_s` after its beginning.
+
+    `again` is the fault of the command that goes on with it. `plain_stays_s` is how long a plain
+    consumer stays on the old site once a planned promotion was ordered.
+    """
 
     number: int
     what: What
@@ -63,23 +101,36 @@ class Round:
     is_behind: bool
     delay_s: float
     lasts_s: float
+    end: End = End.QUARANTINE
+    again: Fault = Fault.NOTHING
+    plain_stays_s: float = 0.0
 
     def __str__(self) -> str:
         where = "behind" if self.is_behind else f"{self.delay_s:.2f} s into"
-        return f"{self.what.value}, {self.fault.value} {where} {self.step}"
+        again = "" if self.again is Fault.NOTHING else f", then {self.again.value}"
+        return f"{self.what.value}, {self.fault.value} {where} {self.step}{again}, {self.end.value}"
+
+
+_WEIGHTS: Final = {
+    What.PROMOTION: 5,
+    What.ABORT: 3,
+    What.LEFT: 1,
+    What.DISASTER: 2,
+    What.CUT: 2,
+    What.FALSE_ALARM: 1,
+}
 
 
 def plan_round(seed: int, number: int) -> Round:
     """Return round `number` of a seed; it is the same whatever came before."""
     luck = random.Random(f"failover {seed} {number}")
-    what = luck.choices([What.PROMOTION, What.ABORT, What.DISASTER], [6, 2, 2])[0]
-    kind = PromotionKind.SOURCE_LOST if what is What.DISASTER else PromotionKind.PLANNED
-    steps = ORDER[kind]
-    if what is What.ABORT:
+    what = luck.choices([*_WEIGHTS], [*_WEIGHTS.values()])[0]
+    steps = ORDER[PromotionKind.SOURCE_LOST if what in LOST else PromotionKind.PLANNED]
+    if what in TAKEN_BACK:
         steps = steps[: steps.index(StepName.SWITCH)]
-    fault = luck.choice([*Fault])
-    if what is What.DISASTER and fault.name.endswith("_SOURCE"):
-        fault = Fault.KILL_CONTROLLER  # the old site is down already
+    fault, again = luck.choice([*Fault]), luck.choice([*Fault])
+    if what in LOST:
+        fault, again = _unless_of_source(fault), _unless_of_source(again)
     return Round(
         number=number,
         what=what,
@@ -88,4 +139,12 @@ def plan_round(seed: int, number: int) -> Round:
         is_behind=luck.random() < 0.6,
         delay_s=luck.choice((0.0, 0.02, 0.1, 0.3)),
         lasts_s=luck.choice((0.5, 2.0, 6.0)),
+        end=luck.choices([*End], [5, 4, 2])[0],
+        again=again if luck.random() < 0.3 else Fault.NOTHING,
+        plain_stays_s=luck.choice((0.0, 0.0, 2.0)),
     )
+
+
+def _unless_of_source(fault: Fault) -> Fault:
+    """The old site is down, or out of reach, already."""
+    return Fault.KILL_CONTROLLER if fault.name.endswith("_SOURCE") else fault

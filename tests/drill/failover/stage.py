@@ -1,7 +1,6 @@
 """Two sites, a witness, the mirror and `failover serve` as processes that may be hit."""
 
 import os
-import re
 import shutil
 import signal
 import socket
@@ -13,22 +12,29 @@ from pathlib import Path
 from time import monotonic
 from typing import IO, Any, Final, TypeAlias
 
+import trio
 from kazoo.client import KazooClient
 
+from failover.fence import Fence, set_fence
+from failover.snapshot import open_site
 from runtime.clock import wall_ms
+from runtime.config import load
 from runtime.ports import free_port
 from tests.clusters import RunningCluster, is_alive
+from tests.drill.failover.network import Network
 from tests.drill.failover.story import Said
 from tests.drill.links import children_of
 from tests.failover.sites import pause
 from tests.forked import Process, call_program, start_program
 from tests.interop.peers.kafka import KafkaCluster
 from tests.zookeeper import OFTEN
+from wire.net import NetworkFault
 
 Site: TypeAlias = RunningCluster | KafkaCluster
 PATH: Final = "/failover-drill"
 COMMAND_S: Final = 150
 UP_S: Final = 60
+OPENED_S: Final = 10
 CONTROLLER: Final = "tests.drill.failover.controller"
 
 
@@ -105,6 +111,7 @@ class Stage:
     file: Path
     applications: Path
     sites: Mapping[str, Site]
+    network: Network
     clients: Mapping[str, Mapping[str, Any]]
     witness: Daemon
     witness_address: str
@@ -161,6 +168,7 @@ class Stage:
         self.wake_witness()
         for name in self.sites:
             if name not in without:
+                self.network.heal(name)
                 self.bring_site_back(name)
         self.mirror.ensure()
         self.guard.ensure()
@@ -178,6 +186,21 @@ class Stage:
                 if isinstance(site, KafkaCluster):
                     site.kill_broker(number)
                 site.start_broker(number)
+
+    def open_by_hand(self, name: str) -> str:
+        """Take the fence of a site away, as somebody does who knows no better; return the fault."""
+        site, fault = load(self.file).clusters[name], ""
+
+        async def lift() -> None:
+            with trio.fail_after(OPENED_S):
+                async with open_site(site) as opened:
+                    await set_fence(opened.cluster, Fence())
+
+        try:
+            trio.run(lift)
+        except* (NetworkFault, trio.TooSlowError) as faults:
+            fault = str(faults.exceptions)
+        return fault
 
     def wake_witness(self) -> None:
         """Have the witness serve. Its port is free some time after the last one was killed."""
@@ -233,16 +256,11 @@ def wait_witness(address: str) -> None:
     client.close()
 
 
-def advised(said: Said) -> list[tuple[str, ...]]:
-    """Return the commands of `mirror` that a text advises for what only one site has."""
-    found = re.findall(r"`(mirror restart [^`]+ --quarantine)`", said.text)
-    return [tuple(one.split()[1:]) for one in dict.fromkeys(found)]
-
-
 @contextmanager
 def dressed(
     folder: Path,
     sites: Mapping[str, Site],
+    network: Network,
     files: tuple[Path, Path],
     clients: Mapping[str, Mapping[str, Any]],
     port: int,
@@ -258,6 +276,7 @@ def dressed(
         file=files[0],
         applications=files[1],
         sites=sites,
+        network=network,
         clients=clients,
         witness=daemon(
             "zookeeper", "runtime.zookeeper_server", "--data", data, "--port", str(port)
@@ -276,6 +295,6 @@ def dressed(
             stage.end()
 
 
-def witness_port() -> int:
-    """Return a port for the witness that stays its own over restarts."""
+def own_port() -> int:
+    """Return a port that stays its server's own over restarts."""
     return free_port("127.0.0.1")

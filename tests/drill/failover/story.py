@@ -2,13 +2,16 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final, TypeAlias
 
 from wire.topic_partition import TopicPartition
 
 Logs: TypeAlias = Mapping[str, Mapping[TopicPartition, Mapping[int, str]]]
 """By site and partition: the value at each offset."""
+Saved: TypeAlias = Mapping[tuple[str, TopicPartition, int], str]
+"""What one site's `.diverged` topics hold: by site and place of origin, the value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +32,9 @@ class Acked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """A member of the group was given this record, and has committed it if it went on."""
+    """A member of a group was given this record, and has committed it if it went on."""
 
+    group: str
     at_ms: int
     site: str
     partition: TopicPartition
@@ -70,21 +74,51 @@ class Lag:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """Offsets of one log, `stop` not among them; None for all that was there when it was listed."""
+class Window:
+    """A time in which an idle site may have taken writes, and why; they have to be listed."""
 
+    site: str
+    from_ms: int
+    until_ms: int
+    why: str
+
+
+class Listing(Enum):
+    """As what a command has listed an offset."""
+
+    ONLY_THERE = "only there"
+    FOREIGN = "foreign"
+    SET_ASIDE = "set aside"
+    APPENDED = "appended"
+    """Behind the switch on the old site, or on the new one by others than the mirror."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Offsets of one log that a command has listed, `stop` not among them."""
+
+    what: Listing
     site: str
     partition: TopicPartition
     start: int
-    stop: int | None
+    stop: int
     told_ms: int
 
     def has(self, site: str, partition: TopicPartition, offset: int) -> bool:
         """Tell whether it is one of these."""
-        is_before_stop = self.stop is None or offset < self.stop
-        return (site, partition) == (self.site, self.partition) and (
-            self.start <= offset and is_before_stop
-        )
+        is_within = self.start <= offset < self.stop
+        return is_within and (site, partition) == (self.site, self.partition)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """A promotion has said that a partition of its source was mirrored up to an offset."""
+
+    source: str
+    site: str
+    partition: TopicPartition
+    end: int
+    began_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +126,8 @@ class Story:
     """A drill up to the end of a round, when nobody wrote and everything had been mirrored.
 
     `deleted` are topics that the drill has deleted. From `once_from_ms` on no fault
-    excuses a record that is read again.
+    excuses a record that is read again. `positions` are those of each group, `saved` what each
+    site has of what was set aside.
     """
 
     active: str
@@ -101,7 +136,9 @@ class Story:
     said: Sequence[Said]
     switches: Sequence[Switch]
     logs: Logs
-    positions: Mapping[TopicPartition, int]
+    positions: Mapping[str, Mapping[TopicPartition, int]]
+    saved: Mapping[str, Saved] = field(default_factory=dict)
+    windows: Sequence[Window] = ()
     lags: Sequence[Lag] = ()
     deleted: frozenset[str] = frozenset()
     once_from_ms: int | None = None
@@ -110,23 +147,47 @@ class Story:
 _APPENDED: Final = re.compile(r"(\S+) (\S+)-(\d+) holds records at offsets (\d+) to (\d+) that")
 _MIRRORED: Final = re.compile(r"^  (\S+)-(\d+): mirrored up to (\S+) offset (\d+) ", re.MULTILINE)
 _LISTED: Final = re.compile(
-    r"^(?:only there|foreign|set aside) +(\S+)  (\S+)-(\d+)  (\d+)  ", re.MULTILINE
+    r"^(only there|foreign|set aside) +(\S+)  (\S+)-(\d+)  (\d+)  ", re.MULTILINE
 )
+_RESTART: Final = re.compile(r"`mirror restart (\S+) (\S+) --quarantine`")
 
 
-def parts_given_up(said: Said) -> Iterator[Part]:
+def listed_by(said: Said) -> Iterator[Part]:
     """Yield the offsets that a command has listed as being on one site alone."""
-    at_ms = said.ended_ms
+    for what, site, topic, index, offset in _LISTED.findall(said.text):
+        yield Part(
+            what=Listing(what),
+            site=site,
+            partition=TopicPartition(topic, int(index)),
+            start=int(offset),
+            stop=int(offset) + 1,
+            told_ms=said.ended_ms,
+        )
     for site, topic, index, start, last in _APPENDED.findall(said.text):
-        partition = TopicPartition(topic, int(index))
         yield Part(
-            site=site, partition=partition, start=int(start), stop=int(last) + 1, told_ms=at_ms
+            what=Listing.APPENDED,
+            site=site,
+            partition=TopicPartition(topic, int(index)),
+            start=int(start),
+            stop=int(last) + 1,
+            told_ms=said.ended_ms,
         )
-    for topic, index, site, end in _MIRRORED.findall(said.text):
-        partition = TopicPartition(topic, int(index))
-        yield Part(site=site, partition=partition, start=int(end), stop=None, told_ms=at_ms)
-    for site, topic, index, offset in _LISTED.findall(said.text):
-        partition = TopicPartition(topic, int(index))
-        yield Part(
-            site=site, partition=partition, start=int(offset), stop=int(offset) + 1, told_ms=at_ms
+
+
+def sealed_by(said: Said) -> Iterator[Sealed]:
+    """Yield what a promotion of a lost site's other one has called mirrored."""
+    if said.command[0] != "promote":
+        return
+    for topic, index, source, end in _MIRRORED.findall(said.text):
+        yield Sealed(
+            source=source,
+            site=said.command[1],
+            partition=TopicPartition(topic, int(index)),
+            end=int(end),
+            began_ms=said.began_ms,
         )
+
+
+def advised(said: Said) -> list[tuple[str, str]]:
+    """Return the flow and the partition of each restart that a text advises."""
+    return list(dict.fromkeys(_RESTART.findall(said.text)))

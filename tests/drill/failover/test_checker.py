@@ -7,7 +7,19 @@ from typing import Any
 import pytest
 
 from tests.drill.failover.checker import Kind, check
-from tests.drill.failover.story import Acked, Lag, Read, Said, Story, Switch, parts_given_up
+from tests.drill.failover.story import (
+    Acked,
+    Lag,
+    Listing,
+    Read,
+    Said,
+    Story,
+    Switch,
+    Window,
+    advised,
+    listed_by,
+    sealed_by,
+)
 from wire.topic_partition import TopicPartition
 
 WHERE = TopicPartition("drilled", 0)
@@ -26,7 +38,7 @@ def acked(value: str, site: str, offset: int, at_ms: int) -> Acked:
 
 
 def read(value: str, offset: int, at_ms: int) -> Read:
-    return Read(at_ms=at_ms, site="dc2", partition=WHERE, offset=offset, value=value)
+    return Read(group="g", at_ms=at_ms, site="dc2", partition=WHERE, offset=offset, value=value)
 
 
 def said(status: int, text: str, *command: str, ended_ms: int = 220) -> Said:
@@ -42,12 +54,17 @@ KEPT = Story(
     said=[said(0, "dc2 is active (epoch 1), RTO 0.10 s", "promote", "dc2")],
     switches=[SWITCH],
     logs={"dc1": {WHERE: LOG}, "dc2": {WHERE: LOG}},
-    positions={WHERE: 3},
+    positions={"g": {WHERE: 3}},
     lags=[Lag(source="dc2", target="dc1", partition=WHERE, records=0)],
     once_from_ms=0,
 )
-LISTED = "  warning  dc1 drilled-0 holds records at offsets 3 to 3 that are not on dc2"
+APPENDED = "  warning  dc1 drilled-0 holds records at offsets 3 to 3 that are not on dc2"
+ONLY_THERE = "only there  dc1  drilled-0  3  2026-01-01T00:00:00Z  k"
+SET_ASIDE = "set aside   dc1  drilled-0  3  2026-01-01T00:00:00Z  k"
 LATE = acked("late", "dc1", 3, 210)
+SAVED = {("dc1", WHERE, 3): "late"}
+OPENED = Window(site="dc1", from_ms=205, until_ms=240, why="opened by hand")
+LOOK = said(1, ONLY_THERE, "divergence", ended_ms=400)
 LOST_UP_TO = "  drilled-0: mirrored up to dc1 offset 3 (dc2 3)"
 
 
@@ -70,11 +87,24 @@ def test_a_story_that_keeps_everything_has_no_findings() -> None:
         ),
         (Kind.TWO_SITES, {"acked": [*KEPT.acked, acked("b", "dc2", 1, 90)]}),
         (Kind.DOUBLED, {"logs": {"dc1": {WHERE: LOG}, "dc2": {WHERE: {**LOG, 3: "a"}}}}),
-        (Kind.NOT_CLEAN, {"said": [said(0, LISTED, "promote", "dc2")]}),
         (
-            Kind.NOT_CLEAN,
-            {"said": [said(0, "only there  dc1  drilled-0  3  2026-01-01  k", "divergence")]},
+            Kind.NOT_SAVED,
+            {
+                "acked": [*KEPT.acked, LATE],
+                "said": [said(0, SET_ASIDE, "divergence", ended_ms=400)],
+                "saved": {"dc2": SAVED},
+            },
         ),
+        (
+            Kind.NOT_MIRRORED,
+            {
+                "acked": [*KEPT.acked, acked("gone", "dc1", 2, 60)],
+                "said": [said(0, LOST_UP_TO, "promote", "dc2", "--source-lost")],
+            },
+        ),
+        (Kind.NOT_LISTED, {"acked": [*KEPT.acked, LATE], "windows": [OPENED]}),
+        (Kind.NOT_CLEAN, {"said": [said(0, APPENDED, "promote", "dc2")]}),
+        (Kind.NOT_CLEAN, {"said": [said(0, ONLY_THERE, "divergence")]}),
         (Kind.NOT_LEVEL, {"logs": {"dc1": {WHERE: {0: "a", 1: "b"}}, "dc2": {WHERE: LOG}}}),
         (Kind.NOT_LEVEL, {"logs": {"dc1": {}, "dc2": {WHERE: LOG}}}),
         (Kind.NOT_ACTIVE, {"said": [said(0, "", "promote", "dc1")]}),
@@ -88,19 +118,49 @@ def test_each_kind_of_violation_is_reported(kind: Kind, changes: dict[str, Any])
     assert kind in kinds(**changes)
 
 
-def test_what_a_command_has_listed_by_offset_is_given_up_and_nothing_else() -> None:
+def test_what_an_open_idle_site_took_is_kept_where_it_is_listed() -> None:
     late = [*KEPT.acked, LATE]
-    assert kinds(acked=late, said=[said(1, LISTED, "promote", "dc2")]) == set()
-    other = LISTED.replace("3 to 3", "4 to 9")
-    assert kinds(acked=late, said=[said(1, other, "promote", "dc2")]) == {Kind.LOST, Kind.TWO_SITES}
+    assert kinds(acked=late, windows=[OPENED], said=[LOOK]) == set()
+    assert kinds(acked=late, windows=[OPENED]) == {Kind.LOST, Kind.NOT_LISTED}
+
+
+def test_a_listed_write_to_an_idle_site_that_was_to_be_closed_is_a_second_active_site() -> None:
+    early = Window(site="dc1", from_ms=150, until_ms=208, why="opened by hand")
+    other = Window(site="dc2", from_ms=0, until_ms=900, why="opened by hand")
+    for windows in ((), (early,), (other,)):
+        assert kinds(acked=[*KEPT.acked, LATE], windows=windows, said=[LOOK]) == {Kind.TWO_SITES}
+
+
+def test_a_record_that_only_an_earlier_look_has_listed_is_lost() -> None:
+    changes: dict[str, Any] = {"acked": [*KEPT.acked, LATE], "windows": [OPENED]}
+    later = said(0, "", "divergence", ended_ms=500)
+    assert kinds(**changes, said=[LOOK, later]) == {Kind.LOST}
+    assert kinds(**changes, said=[LOOK, later], saved={"dc2": SAVED}) == set()
+
+
+def test_the_end_that_a_promotion_of_a_lost_site_states_gives_no_record_up() -> None:
+    lossy = said(0, LOST_UP_TO, "promote", "dc2", "--source-lost")
+    beyond = [*KEPT.acked, acked("x", "dc1", 5, 130)]
+    assert kinds(acked=beyond, said=[lossy]) == {Kind.LOST}
+
+
+def test_what_was_listed_before_its_copy_was_deleted_by_order_is_given_up() -> None:
+    order = replace(
+        said(0, "", "restart", "dc2-dc1", "drilled", "--from-earliest"), began_ms=450, ended_ms=460
+    )
+    later = said(0, "", "divergence", ended_ms=500)
+    changes: dict[str, Any] = {"acked": [*KEPT.acked, LATE], "windows": [OPENED]}
+    assert kinds(**changes, said=[LOOK, order, later]) == set()
+    early = replace(order, began_ms=300, ended_ms=310)
+    assert kinds(**changes, said=[early, LOOK, later]) == {Kind.LOST}
 
 
 def test_a_record_sent_after_its_offset_was_listed_is_not_given_up() -> None:
-    """The offsets of a lost site come again after a failback."""
-    lossy = said(0, LOST_UP_TO, "promote", "dc2", "--source-lost")
-    before, after = acked("x", "dc1", 5, 130), acked("y", "dc1", 5, 400)
-    assert kinds(acked=[*KEPT.acked, before], said=[lossy]) == set()
-    assert Kind.LOST in kinds(acked=[*KEPT.acked, after], said=[lossy])
+    """The offsets of a copy that was deleted come again."""
+    again = acked("y", "dc1", 3, 450)
+    window = Window(site="dc1", from_ms=205, until_ms=500, why="opened by hand")
+    found = kinds(acked=[*KEPT.acked, again], windows=[window], said=[LOOK])
+    assert found == {Kind.LOST, Kind.NOT_LISTED}
 
 
 def test_records_of_a_deleted_topic_are_not_looked_for() -> None:
@@ -109,11 +169,17 @@ def test_records_of_a_deleted_topic_are_not_looked_for() -> None:
     assert kinds(acked=[*KEPT.acked, gone], deleted=frozenset({"made"})) == set()
 
 
-def test_a_record_set_aside_on_one_site_may_have_come_back_to_it() -> None:
+def test_a_record_that_one_site_alone_had_may_be_on_both_and_come_back() -> None:
     logs = {"dc1": {WHERE: {**LOG, 3: "a"}}, "dc2": {WHERE: {**LOG, 3: "a"}}}
-    aside = said(0, "set aside   dc2  drilled-0  3  2026-01-01T00:00:00Z  k", "divergence")
+    aside = said(0, SET_ASIDE, "divergence")
     assert Kind.DOUBLED in kinds(logs=logs)
     assert Kind.DOUBLED not in kinds(logs=logs, said=[*KEPT.said, aside])
+
+
+def test_a_group_passes_over_what_was_set_aside_on_the_active_site() -> None:
+    reads = [read("a", 0, 60), read("c", 2, 310)]
+    assert Kind.SKIPPED in kinds(reads=reads)
+    assert kinds(reads=reads, saved={"dc2": {("dc2", WHERE, 1): "b"}}) == set()
 
 
 def test_reading_again_is_excused_before_the_given_time_only() -> None:
@@ -123,8 +189,16 @@ def test_reading_again_is_excused_before_the_given_time_only() -> None:
 
 
 def test_the_places_that_commands_list_are_understood_as_they_are_printed() -> None:
-    parts = [*parts_given_up(said(1, f"{LISTED}\n{LOST_UP_TO}\n", "promote"))]
-    assert [(part.site, part.start, part.stop) for part in parts] == [
-        ("dc1", 3, 4),
-        ("dc1", 3, None),
-    ]
+    text = f"{APPENDED}\n{ONLY_THERE}\n{SET_ASIDE}\n"
+    assert {(part.what, part.site, part.start, part.stop) for part in listed_by(said(1, text))} == {
+        (Listing.APPENDED, "dc1", 3, 4),
+        (Listing.ONLY_THERE, "dc1", 3, 4),
+        (Listing.SET_ASIDE, "dc1", 3, 4),
+    }
+    [sealed] = sealed_by(said(0, LOST_UP_TO, "promote", "dc2", "--source-lost"))
+    assert (sealed.source, sealed.site, sealed.partition, sealed.end) == ("dc1", "dc2", WHERE, 3)
+
+
+def test_the_restarts_that_a_text_advises_are_found_once() -> None:
+    text = "`mirror restart dc1-dc2 drilled:0 --quarantine` sets them aside"
+    assert advised(said(1, f"{text}\n{text}", "divergence")) == [("dc1-dc2", "drilled:0")]

@@ -1,0 +1,140 @@
+"""An operator who knows only the documentation, and brings every promotion to its end."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Final
+
+from failover.steps import PromotionState
+from runtime.clock import wall_ms
+from tests.drill.failover.applications import Applications
+from tests.drill.failover.planning import End
+from tests.drill.failover.stage import PATH, Stage
+from tests.drill.failover.story import Said, Switch, advised
+from tests.failover.promoting import open_witness
+from tests.failover.sites import pause
+
+ENDED_S: Final = 200.0
+FROM_EARLIEST_S: Final = 8.0
+"""So long a copy that is to be mirrored anew is waited for; it may be refused."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Operator:
+    """Looks, repeats, aborts, recovers, and decides about what one site alone has."""
+
+    stage: Stage
+    applications: Applications
+    switches: dict[int, Switch] = field(default_factory=dict)
+    """By the time of the switch: a witness that is wiped forgets epochs."""
+    active: str = "dc1"
+    end: End = End.QUARANTINE
+    _anew: dict[str, float] = field(default_factory=dict)
+    _round_from_ms: int = 0
+
+    @property
+    def idle(self) -> str:
+        """Return the site that is not active."""
+        return next(one for one in self.stage.sites if one != self.active)
+
+    def look(self) -> bool:
+        """Learn who is active; tell whether a promotion is under way or the witness is in doubt."""
+        said = self.stage.run("status", "--json")
+        is_open = self.note_switches()
+        if said.status == 2:
+            return self._recover(said)
+        self.active = json.loads(said.text[said.text.index("{") :])["active"]["site"]
+        return is_open
+
+    def note_switches(self) -> bool:
+        """Keep the switches that the witness knows of; tell whether a promotion is unfinished."""
+        with open_witness(self.stage.witness_address, PATH) as witness:
+            if not witness.client.exists(witness.paths.journals):
+                return False
+            journals = witness.journals()
+        for one in journals:
+            if one.switched_ms is not None:
+                self.switches[one.switched_ms] = Switch(
+                    started_ms=one.started_ms,
+                    switched_ms=one.switched_ms,
+                    old=one.source,
+                    new=one.site,
+                )
+        return any(one.state is PromotionState.RUNNING for one in journals)
+
+    def _recover(self, refused: Said) -> bool:
+        """Restore the witness as the runbook says; a person finds out which site takes writes."""
+        self.stage.run("recover")
+        said = self.stage.run("recover", "--write")
+        if said.status != 0 and "--active" in said.text + refused.text:
+            last = max(self.applications.acked, key=lambda ack: ack.at_ms)
+            said = self.stage.run("recover", "--active", last.site, "--write")
+            if said.status == 0 and last.site != self.active:
+                self._note_switch_by_hand(last.site, said)
+        return True
+
+    def _note_switch_by_hand(self, site: str, said: Said) -> None:
+        """The promotion under way had opened its site when the witness forgot it."""
+        self.switches[said.ended_ms] = Switch(
+            started_ms=self._round_from_ms, switched_ms=said.ended_ms, old=self.active, new=site
+        )
+
+    def promote(self, command: Sequence[str], new: str) -> Said | None:
+        """Give the same command again until the new site is active; return what said otherwise."""
+        deadline = monotonic() + ENDED_S
+        said = self.stage.said[-1]
+        while self.look() or self.active != new:
+            if monotonic() > deadline:
+                return said
+            said = self.stage.run(*command)
+            if said.status != 0:
+                self.decide()
+            pause(1.0)
+        return None
+
+    def take_back(self, new: str) -> Said | None:
+        """Abort until no promotion is under way; it may have switched before."""
+        deadline, said = monotonic() + ENDED_S, None
+        while self.look() or (said is None and self.active != new):
+            if monotonic() > deadline:
+                return said
+            said = self.stage.run("abort")
+            pause(1.0)
+        return None
+
+    def wait_ended(self) -> Said | None:
+        """Do nothing until somebody else has ended the promotion."""
+        deadline = monotonic() + ENDED_S
+        while self.look():
+            if monotonic() > deadline:
+                return self.stage.said[-1]
+            pause(1.0)
+        return None
+
+    def decide(self) -> bool:
+        """Look at the divergence and decide about it; tell whether nothing is left to decide.
+
+        What is merged stays listed until it has come to the other site.
+        """
+        said = self.stage.run("divergence")
+        wanted = advised(said)
+        for flow, where in wanted:
+            topic = where.partition(":")[0]
+            is_anew = self.end is End.FROM_EARLIEST
+            until = self._anew.setdefault(f"{flow} {topic}", monotonic() + FROM_EARLIEST_S)
+            if is_anew and monotonic() < until:
+                if until - monotonic() > FROM_EARLIEST_S - 0.5:
+                    self._order(flow, topic, End.FROM_EARLIEST)
+            else:
+                self._order(flow, where, End.QUARANTINE if is_anew else self.end)
+        return not wanted and said.status in {0, 1} and "NOT looked at" not in said.text
+
+    def _order(self, flow: str, where: str, end: End) -> None:
+        self.stage.run("restart", flow, where, end.value, program="mirror.cli")
+
+    def begin_round(self, end: End) -> None:
+        """Decide like this from now on."""
+        self.end = end
+        self._round_from_ms = wall_ms()
+        self._anew.clear()
