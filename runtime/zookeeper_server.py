@@ -6,7 +6,7 @@ import importlib.util
 import logging
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +16,7 @@ from typing import Final
 import trio
 
 from runtime.child import end_child, open_child
+from runtime.class_archive import ClassArchive, class_archive
 from runtime.java import JavaMissing, java_command
 from runtime.logs import configure
 from runtime.ports import free_port
@@ -25,12 +26,12 @@ _LOG = logging.getLogger(__name__)
 
 JARS: Final = (
     "zookeeper-*.jar",
-    "netty-*.jar",
     "slf4j-api-*.jar",
     "metrics-core-*.jar",
     "snappy-java-*.jar",
-    "commons-*.jar",
+    "commons-io-*.jar",
 )
+"""What a lone server without TLS loads classes from: the JVM opens all that it is given."""
 START_TIMEOUT_S: Final = 30
 ANSWER_TIMEOUT_S: Final = 1
 STOP_TIMEOUT_S: Final = 5
@@ -63,9 +64,8 @@ def jar_folder() -> Path:
     return Path(spec.origin).parent / "jars"
 
 
-def _class_path() -> str:
-    jars = [jar for pattern in JARS for jar in sorted(jar_folder().glob(pattern))]
-    return ":".join(map(str, jars))
+def _jars() -> list[Path]:
+    return [jar for pattern in JARS for jar in sorted(jar_folder().glob(pattern))]
 
 
 def _configuration(data: Path, host: str, port: int) -> str:
@@ -78,9 +78,12 @@ def _configuration(data: Path, host: str, port: int) -> str:
     )
 
 
-def _command(configuration: Path) -> list[str]:
+def _command(
+    java: Path, jars: Sequence[Path], archive: ClassArchive | None, configuration: Path
+) -> list[str]:
     return [
-        str(java_command()),
+        str(java),
+        *(archive.options if archive is not None else ()),
         f"-Xmx{HEAP_MEGABYTES}m",
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
@@ -88,7 +91,7 @@ def _command(configuration: Path) -> list[str]:
         "-Dzookeeper.jmx.log4j.disable=true",
         "-Dzookeeper.preAllocSize=1024",
         "-cp",
-        _class_path(),
+        ":".join(map(str, jars)),
         "org.apache.zookeeper.server.quorum.QuorumPeerMain",
         str(configuration),
     ]
@@ -147,6 +150,8 @@ async def run_zookeeper(
     one folder, so it is locked. The server ends with this process, even when that is killed by
     SIGKILL.
     """
+    java, jars = java_command(), _jars()
+    archive = class_archive(java, jars)
     chosen = port or free_port(host)
     _require_free(host, chosen)
     with ExitStack() as opened:
@@ -160,13 +165,22 @@ async def run_zookeeper(
             sink = opened.enter_context(output.open("wb"))
         except OSError as error:
             raise ZooKeeperServerFailed(f"ZooKeeper's data folder {data}: {_why(error)}") from error
-        process = await open_child(_command(configuration), output=sink)
+        process = await open_child(_command(java, jars, archive, configuration), output=sink)
         server = ZooKeeperServer(host=host, port=chosen, process=process)
         try:
             await _wait_serving(server, output)
             yield server
         finally:
             await end_child(process, patience_s=STOP_TIMEOUT_S)
+            _keep(archive)
+
+
+def _keep(archive: ClassArchive | None) -> None:
+    try:
+        if archive is not None:
+            archive.keep()
+    except OSError as error:
+        _LOG.info("the next ZooKeeper starts no sooner: %s", error)
 
 
 def _why(error: OSError) -> str:

@@ -9,6 +9,7 @@ and the test waits for real, so each such test names `autojump_clock` itself.
 import gc
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -21,6 +22,9 @@ from tests.zookeeper import make_empty, run_witness
 
 NEW_OBJECTS: Final = 10_000
 """After so many the garbage collector looks at them; Python's default is 700."""
+
+os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parents[1] / "build" / "cache")
+"""Archives of Java's classes: kept for the next run of this checkout, and gone with it."""
 
 settings.register_profile(
     "default",

@@ -7,8 +7,8 @@ else; a program is a fork of it that gets its arguments, environment, folder and
 `broker up` that is such a fork. That programs start as users start them is shown by
 `tests/bad_input` and `tests/demo`.
 
-A program whose environment steers the interpreter or the loader is started by a new interpreter,
-and so are its brokers.
+A program whose environment steers the interpreter or the loader, or which Java is found, is started
+by a new interpreter, and so are its brokers.
 """
 
 import atexit
@@ -40,7 +40,7 @@ PROGRAMS: Final = (
 LIMIT: Final = 1_000_000
 """Bytes of a request: arguments and an environment."""
 STATUS: Final = struct.Struct("i")
-_STEERING: Final = ("PYTHON", "LD_", "MALLOC_")
+_STEERING: Final = ("PYTHON", "LD_", "MALLOC_", "JAVA_HOME", "PATH")
 
 
 @dataclass(slots=True)

@@ -12,9 +12,11 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any, Final, NoReturn, TypeAlias
 
+from runtime.java import JavaMissing, java_command
 from tests import forked
 
 _DESCRIPTORS: Final = 4096
@@ -66,6 +68,9 @@ def load(module: str, arguments: Sequence[str]) -> Main:
 @cache
 def _main_of(module: str) -> Main:
     main: Main = importlib.import_module(module).main
+    if module == "runtime.zookeeper_server":
+        with suppress(JavaMissing):  # each program says so for itself
+            java_command()  # asks each Java for its version
     _keep_what_is_loaded()
     return main
 
@@ -78,6 +83,7 @@ def _load_command(module: str, word: str) -> None:
             _loaded.add((module, word))
             if (module, word) == ("broker.cli", "up"):
                 load(module, ["run"])
+                load("runtime.zookeeper_server", [])
                 vars(importlib.import_module("broker.up"))["open_broker"] = forked.open_broker
             _keep_what_is_loaded()
 
