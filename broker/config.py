@@ -102,6 +102,7 @@ class BrokerConfig:
     super_users: tuple[str, ...] = ()
     authorizer_class_name: str = _one_of("", *AUTHORIZERS)
     allow_everyone_if_no_acl_found: bool = False
+    write_fence_enable: bool = True
     connections_max_reauth_ms: int = _at_least(0, 0)
     connection_failed_authentication_delay_ms: int = _at_least(0, 100, maximum=MAX_INT)
     log_dirs: tuple[Path, ...] = (Path("/tmp/kafka-logs"),)  # noqa: S108 - Kafka's default

@@ -111,6 +111,7 @@ class DynamicConfig:
 
     def __init__(self, static: BrokerConfig) -> None:
         self.broker_id = static.broker_id
+        self._fence_settings = FENCE_SETTINGS if static.write_fence_enable else ()
         self._static = static_log_settings(static)
         self._own: Mapping[str, str] = {}
         self._default_broker: Mapping[str, str] = {}
@@ -200,7 +201,7 @@ class DynamicConfig:
             for name, declared in SETTINGS.items()
             if name in static.provided
         }
-        names = [*self._own, *self._default_broker, *SETTINGS, *FENCE_SETTINGS]
+        names = [*self._own, *self._default_broker, *SETTINGS, *self._fence_settings]
         return [
             self._described(name, static, self._synonyms(name, given))
             for name in dict.fromkeys(names)
@@ -221,7 +222,8 @@ class DynamicConfig:
     def describe_default_broker(self) -> list[Described]:
         """Return what is set for all brokers, and the fence also where none is.
 
-        By that others tell brokers that can be fenced from those of Apache Kafka.
+        By that others tell brokers that can be fenced from those of Apache Kafka, and from those
+        whose `write.fence.enable` is false: both are closed by rights.
         """
         return [
             Described(
@@ -232,7 +234,10 @@ class DynamicConfig:
                 if name in self._default_broker
                 else (),
             )
-            for name, value in {**dict.fromkeys(FENCE_SETTINGS, ""), **self._default_broker}.items()
+            for name, value in {
+                **dict.fromkeys(self._fence_settings, ""),
+                **self._default_broker,
+            }.items()
         ]
 
 
@@ -253,6 +258,17 @@ def check_default_broker(config: Mapping[str, str]) -> None:
     check_rates(config)
     _patterns(config)
     from_broker_settings(config).with_overrides({})  # none that conflict with each other
+
+
+def check_no_fence(config: Mapping[str, str]) -> None:
+    """Raise InvalidConfig for a fence where `write.fence.enable` is false.
+
+    One that was set before stays in force, and can be taken away.
+    """
+    for name in FENCE_SETTINGS:
+        if config.get(name):
+            reason = "write.fence.enable is false: these brokers are closed by rights"
+            raise InvalidConfig(name, config[name], reason)
 
 
 def check_one_broker(config: Mapping[str, str]) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 from broker.apis.describe_configs import ALL_BROKERS, BROKER, TOPIC
 from broker.context import Call
 from broker.controller.topics import INTERNAL_TOPICS
-from broker.dynamic_config import check_default_broker, check_one_broker
+from broker.dynamic_config import check_default_broker, check_no_fence, check_one_broker
 from broker.log.config import InvalidConfig, LogConfig
 from runtime.zookeeper import ZooKeeperFault
 from wire.errors import ErrorCode
@@ -102,6 +102,8 @@ async def _alter_all_brokers(alteration: Alteration, call: Call) -> tuple[ErrorC
     def change(present: Mapping[str, str]) -> Mapping[str, str]:
         changed = alteration.change(present)
         check_default_broker(changed)
+        if not node.config.write_fence_enable:
+            check_no_fence(changed)
         return changed
 
     if alteration.validate_only:

@@ -7,6 +7,7 @@ import pytest
 
 from broker.apis.incremental_alter_configs import OpType, apply_operations
 from broker.dynamic_config import (
+    FENCE_SETTINGS,
     FOLLOWER_RATE,
     LEADER_RATE,
     NAMES_KEPT,
@@ -14,6 +15,7 @@ from broker.dynamic_config import (
     Source,
     WriteFence,
     check_default_broker,
+    check_no_fence,
     check_one_broker,
 )
 from broker.log.config import InvalidConfig
@@ -260,3 +262,17 @@ def test_a_default_that_conflicts_with_a_brokers_own_does_not_lift_the_fence() -
     assert dynamic.fence.topics == {"t"}
     with pytest.raises(InvalidConfig, match="must be at most"):
         check_default_broker({**shared, "log.cleaner.max.compaction.lag.ms": "10"})
+
+
+def test_brokers_that_are_closed_by_rights_show_no_fence_and_take_none() -> None:
+    """By what is shown `failover` tells how a site is closed. A fence of before stays in force."""
+    dynamic = DynamicConfig(config(write_fence_enable=False))
+    assert dynamic.describe_default_broker() == []
+    named = {entry.name for entry in dynamic.describe_broker(config())}
+    assert not named.intersection(FENCE_SETTINGS)
+    with pytest.raises(InvalidConfig, match=r"write\.fence\.enable is false"):
+        check_no_fence({"write.fence.topics": "a"})
+    check_no_fence({"write.fence.topics": "", "log.retention.ms": "7"})
+    dynamic.set_default_broker({"write.fence.topics": "a"})
+    assert dynamic.fence.topics == {"a"}
+    assert [entry.name for entry in dynamic.describe_default_broker()] == ["write.fence.topics"]
