@@ -19,8 +19,7 @@ word only what the witness or every cluster says.
 """
 
 import json
-import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, TypeAlias
 from uuid import UUID
@@ -155,7 +154,7 @@ def _count(value: object, limit: int = LARGEST_EPOCH) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteSeen:
-    """One cluster as it was seen. `fault` says why it did not answer; the rest is then unknown.
+    """One cluster as it was seen. `fault` says why it did not answer, or not in full.
 
     `topic_ids` are those of its topics, none where its brokers know no such ids (KIP-516).
     `evidence` is that of this pair, None where the cluster carries none. `rivals` is evidence of
@@ -369,41 +368,3 @@ def _stale(seen: PairSeen, active: ActiveSite) -> list[str]:
         ):
             found.append(name)
     return found
-
-
-def find_rivals(
-    evidence: Collection[Evidence],
-    *,
-    path: str,
-    sites: Collection[str],
-    clusters: Collection[str],
-    topics: Collection[str],
-    moves: Callable[[str], bool],
-) -> dict[str, Evidence]:
-    """Return, by a topic that both move, the evidence of other pairs on these clusters.
-
-    Evidence that names other cluster ids was copied here and says nothing. A pattern that is not
-    understood matches nothing: it is another program's.
-    """
-    found: dict[str, Evidence] = {}
-    ours = sorted(topic for topic in topics if moves(topic))
-    for one in evidence:
-        if one.is_of(path, sites) or not set(clusters) & set(one.clusters.values()):
-            continue
-        both = next((t for t in ours if any(_matches(p, t) for p in one.topics.values())), None)
-        if both is not None:
-            found.setdefault(both, one)
-    return found
-
-
-def _matches(patterns: Patterns, topic: str) -> bool:
-    return any(_full_match(each, topic) for each in patterns.include) and not any(
-        _full_match(each, topic) for each in patterns.exclude
-    )
-
-
-def _full_match(pattern: str, topic: str) -> bool:
-    try:
-        return re.fullmatch(pattern, topic, re.DOTALL) is not None
-    except (re.error, OverflowError, RecursionError):
-        return False

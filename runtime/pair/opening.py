@@ -1,8 +1,9 @@
 """Look at the witness and at both clusters before acting, and make the witness at a first start."""
 
 import uuid
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import Final
 
 import trio
@@ -20,12 +21,12 @@ from runtime.pair.evidence import (
     PairSeen,
     Patterns,
     SiteSeen,
-    find_rivals,
     judge,
     key_of,
 )
 from runtime.pair.evidence_number import read_number
 from runtime.pair.evidence_topic import read_evidence, write_evidence
+from runtime.pair.rivals import RivalsUnknown, find_candidates, find_rivals
 from runtime.witness import ActiveSite, Pair, WitnessPaths
 from runtime.zookeeper import Create, NodeExists, ZooKeeper
 from wire.net import Cluster, ClusterView, NetworkFault, open_cluster
@@ -72,37 +73,47 @@ async def look_at_site(
 ) -> SiteSeen:
     """Return what a cluster carries; a cluster that does not answer in time is a fault in it.
 
-    Rivals are looked for on demand only: their patterns are somebody else's, and may take for ever.
+    Rivals are looked for on demand only, beyond that time: their patterns are somebody else's.
     """
     path = configuration.coordination.path
-    with trio.move_on_after(timeout_s):
+    with trio.move_on_after(timeout_s) as limit:
         try:
             view = await cluster.metadata(refresh=True)
             evidence = await read_evidence(cluster, key_of(path, configuration.clusters))
         except NetworkFault as fault:
             return SiteSeen(fault=str(fault))
-        flows = [flow for flow in configuration.flows if name in {flow.source, flow.target}]
-        return SiteSeen(
-            cluster_id=view.cluster_id,
-            topic_ids=frozenset(
-                topic.topic_id for topic in view.topics.values() if topic.topic_id.int
-            ),
-            missing_replicas=_missing_replicas(view),
-            evidence=next(
-                (one for one in evidence if one.is_of(path, configuration.clusters)), None
-            ),
-            rivals={}
-            if not with_rivals
-            else find_rivals(
-                evidence,
-                path=path,
-                sites=tuple(configuration.clusters),
-                clusters={view.cluster_id or ""},
-                topics=[topic.name for topic in view.topics.values() if not topic.is_internal],
-                moves=lambda topic: any(flow.moves(topic) for flow in flows),
-            ),
-        )
-    return SiteSeen(fault=f"no answer within {timeout_s:g} s")
+    if limit.cancelled_caught:
+        return SiteSeen(fault=f"no answer within {timeout_s:g} s")
+    seen = SiteSeen(
+        cluster_id=view.cluster_id,
+        topic_ids=frozenset(topic.topic_id for topic in view.topics.values() if topic.topic_id.int),
+        missing_replicas=_missing_replicas(view),
+        evidence=next((one for one in evidence if one.is_of(path, configuration.clusters)), None),
+    )
+    return await _with_rivals(seen, evidence, view, name, configuration) if with_rivals else seen
+
+
+async def _with_rivals(
+    seen: SiteSeen,
+    evidence: Sequence[Evidence],
+    view: ClusterView,
+    name: str,
+    configuration: Configuration,
+) -> SiteSeen:
+    """Return the same with other pairs that move topics of ours, or with why that is not known."""
+    candidates = find_candidates(
+        evidence,
+        path=configuration.coordination.path,
+        sites=tuple(configuration.clusters),
+        cluster_id=view.cluster_id or "",
+    )
+    flows = [flow for flow in configuration.flows if name in {flow.source, flow.target}]
+    topics = [topic.name for topic in view.topics.values() if not topic.is_internal]
+    ours = sorted(topic for topic in topics if any(flow.moves(topic) for flow in flows))
+    try:
+        return replace(seen, rivals=await find_rivals(candidates, ours))
+    except RivalsUnknown as unknown:
+        return replace(seen, fault=str(unknown))
 
 
 def _missing_replicas(view: ClusterView) -> int:

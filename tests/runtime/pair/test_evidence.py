@@ -22,7 +22,6 @@ from runtime.pair.evidence import (
     Patterns,
     SiteSeen,
     decode_evidence,
-    find_rivals,
     judge,
 )
 from runtime.witness import ActiveSite, Pair
@@ -278,29 +277,6 @@ def test_a_cluster_that_tells_no_id_is_not_held_against_one() -> None:
 RIVAL = replace(
     EVIDENCE, path="/other", topics={"dc1->dc2": Patterns(include=("orders.*",), exclude=())}
 )
-
-
-def rivals(evidence: Evidence, *topics: str) -> dict[str, Evidence]:
-    return find_rivals(
-        [evidence], path="/dr", sites=IDS, clusters={"id-1"}, topics=topics, moves=lambda _: True
-    )
-
-
-def test_a_pair_at_another_path_that_moves_the_same_topic_is_a_rival() -> None:
-    assert rivals(RIVAL, "orders", "payments") == {"orders": RIVAL}
-
-
-def test_pairs_that_move_different_topics_are_no_rivals() -> None:
-    assert rivals(RIVAL, "payments") == {}
-
-
-def test_evidence_that_was_copied_from_other_clusters_is_no_rival() -> None:
-    assert rivals(replace(RIVAL, clusters={"dc1": "id-7"}), "orders") == {}
-
-
-def test_a_pattern_that_is_not_understood_matches_nothing() -> None:
-    odd = replace(RIVAL, topics={"x": Patterns(include=("(",), exclude=())})
-    assert rivals(odd, "orders") == {}
 
 
 @pytest.mark.parametrize(("active", "is_refused"), [("dc1", False), ("dc2", True)])

@@ -1,5 +1,6 @@
 """Looking at the witness and at both clusters."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
@@ -9,8 +10,9 @@ import trio
 import runtime.pair.opening
 from mirror.flow.pair_watch import told_pair
 from runtime.config import load
-from runtime.pair.evidence import TOPIC, PairSeen, SiteSeen
+from runtime.pair.evidence import TOPIC, CannotTell, Evidence, PairSeen, SiteSeen, judge
 from runtime.pair.opening import look_at_pair, look_at_site
+from runtime.pair.rivals import RivalsUnknown
 from runtime.witness import ActiveSite, EvidenceNumber, Pair, WitnessPaths
 from runtime.zookeeper import Node, ZooKeeper
 from tests.dc_yaml import dc_yaml, flow
@@ -86,6 +88,29 @@ async def test_replicas_that_the_evidence_could_have_by_now_are_counted(
         fake.create_topic(TOPIC, 0)  # with the only replica that it got at a first start
         cluster.forget(TOPIC)
         assert (await look_at_site(cluster, "dc1", load(file))).missing_replicas == missing
+
+
+async def test_rivals_of_which_nobody_can_tell_keep_a_first_start_from_being_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def find(*_: object) -> Mapping[str, Evidence]:
+        await trio.lowlevel.checkpoint()
+        raise RivalsUnknown("which topics other pairs move could not be found out")
+
+    monkeypatch.setattr(runtime.pair.opening, "find_rivals", find)
+    file = tmp_path / "dc.yaml"
+    file.write_text(dc_yaml(flow("dc1", "dc2")))
+    async with (
+        run_fake_cluster() as fake,
+        open_cluster(fake.bootstrap, client_id="t") as cluster,
+    ):
+        seen = await look_at_site(cluster, "dc1", load(file), with_rivals=True)
+    nothing = PairSeen(
+        path="/r", initial_active="dc1", active=None, pair=None, journals=(), sites={"dc1": seen}
+    )
+    judgement = judge(nothing)
+    assert isinstance(judgement, CannotTell)
+    assert "dc1: which topics other pairs move could not be found out" in judgement.reason
 
 
 def test_a_check_warns_of_evidence_that_goes_with_one_broker() -> None:
