@@ -1,7 +1,7 @@
 """The one YAML file that every program reads, as values; each program validates all of it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -72,6 +72,11 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "`yarn`, `k8s://https://host:6443`. Without it Spark runs inside of the program.",
         "audit.in_flight_limit_ms": "How long a record may wait for the mirror. One that has "
         "waited longer when the audit looks is a finding.",
+        "audit.evidence.<name>": "Where `spark-audit digest NAME` keeps what it has read of a "
+        "cluster: a folder, or an address as Hadoop writes it (`s3a://bucket/dc1`). An audit reads "
+        "only what is new since.",
+        "audit.reread_nights": "In so many nights `spark-audit digest` reads all that it remembers "
+        "again, a part each night.",
         "metrics.host": "The address at which programs serve their pages.",
         "metrics.mirror_port": "The port of `mirror run`; worker *i* takes this plus 10 *i*.",
         "metrics.failover_port": "The port of `failover serve`.",
@@ -155,6 +160,10 @@ class AuditConfig:
     master: str | None
     in_flight_limit_ms: int
     """What has not been mirrored for longer is a finding."""
+    evidence: Mapping[str, str]
+    """By cluster, the path of what its nights remember, as Hadoop names it."""
+    reread_nights: int
+    """In so many nights all that is remembered is read again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +229,7 @@ def _read(top: Section, path: Path) -> Configuration:
         flows=flows,
         coordination=_coordination(top.section("coordination")),
         failover=_failover(top.section("failover", required=False), top, clusters, flows),
-        audit=_audit(top.section("audit", required=False), path),
+        audit=_audit(top.section("audit", required=False), path, clusters),
         metrics=_metrics(top.section("metrics", required=False)),
         file=path.absolute(),
     )
@@ -316,7 +325,7 @@ def _loss_budget(section: Section) -> LossBudget:
     return budget
 
 
-def _audit(section: Section, path: Path) -> AuditConfig:
+def _audit(section: Section, path: Path, clusters: Iterable[str]) -> AuditConfig:
     output = Path(section.string("output", "audit"))
     memory = section.string("driver_memory", "1g")
     if not re.fullmatch(r"[1-9][0-9]*[mg]", memory):
@@ -327,9 +336,23 @@ def _audit(section: Section, path: Path) -> AuditConfig:
         cores=section.integer("cores", 2, least=1, most=1024),
         master=section.optional_string("master"),
         in_flight_limit_ms=section.integer("in_flight_limit_ms", 3_600_000, least=1_000),
+        evidence=_evidence(section.section("evidence", required=False), path, clusters),
+        reread_nights=section.integer("reread_nights", 30, least=1, most=10_000),
     )
     section.finish()
     return audit
+
+
+def _evidence(section: Section, path: Path, clusters: Iterable[str]) -> Mapping[str, str]:
+    """Return the place of each cluster's evidence; of a file, one beside the configuration."""
+    places: dict[str, str] = {}
+    for name in clusters:
+        place = section.optional_string(name)
+        if place is not None:
+            is_named = re.match(r"[a-z][a-z0-9+.-]*:", place) is not None
+            places[name] = place if is_named else str(path.parent.absolute() / place)
+    section.finish()
+    return places
 
 
 def _metrics(section: Section) -> MetricsConfig:

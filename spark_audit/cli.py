@@ -15,6 +15,12 @@ def _run() -> Act:
     return run
 
 
+def _digest() -> Act:
+    from spark_audit.commands import digest
+
+    return digest
+
+
 def _report() -> Act:
     from spark_audit.commands import report
 
@@ -37,11 +43,27 @@ def _faults() -> Faults:
     from runtime.config import ConfigurationError
     from runtime.metrics import AddressInUse
     from spark_audit.commands import BadSetting
+    from spark_audit.evidence.rows import EvidenceUnusable
     from spark_audit.result.store import ResultUnusable
 
-    faults = (ConfigurationError, ResultUnusable, AddressInUse, BadSetting)
+    faults = (ConfigurationError, ResultUnusable, AddressInUse, BadSetting, EvidenceUnusable)
     return dict.fromkeys(faults, ExitStatus.BAD_INPUT)
 
+
+_ON_A_CLUSTER: Final = (
+    Option(
+        names=("--master",),
+        metavar="MASTER",
+        help="the master of a Spark cluster (default: audit.master of the "
+        "configuration, or a Spark inside of this program)",
+    ),
+    Option(
+        names=("--conf",),
+        metavar="NAME=VALUE",
+        help="a setting of Spark's own; the option may be repeated",
+        is_repeated=True,
+    ),
+)
 
 PROGRAM: Final = Program(
     name="spark-audit",
@@ -71,21 +93,28 @@ PROGRAM: Final = Program(
                     help="audit only this topic; the option may be repeated",
                     is_repeated=True,
                 ),
-                Option(
-                    names=("--master",),
-                    metavar="MASTER",
-                    help="the master of a Spark cluster (default: audit.master of the "
-                    "configuration, or a Spark inside of this program)",
-                ),
-                Option(
-                    names=("--conf",),
-                    metavar="NAME=VALUE",
-                    help="a setting of Spark's own; the option may be repeated",
-                    is_repeated=True,
-                ),
+                *_ON_A_CLUSTER,
+                Option(names=("--full",), help="read all, whatever sites' evidence tells"),
                 Option(names=("--json",), help="print verdict.json instead of the report"),
             ),
             reads_configuration=True,
+        ),
+        Command(
+            name="digest",
+            help="Add what is new in a site's logs to the evidence of that site, beside it.",
+            load=_digest,
+            examples=("spark-audit digest dc1", "spark-audit digest dc2 --full dc.yaml"),
+            words=(Word(name="site", metavar="SITE", help="a cluster of the configuration"),),
+            options=(
+                *_ON_A_CLUSTER,
+                Option(names=("--full",), help="forget what is remembered, and read all"),
+            ),
+            reads_configuration=True,
+            statuses={
+                ExitStatus.DONE: "The evidence tells of all of the site's logs.",
+                ExitStatus.BAD_INPUT: "A log says otherwise than its evidence, could not be read, "
+                "or the input is bad.",
+            },
         ),
         Command(
             name="report",

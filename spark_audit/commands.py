@@ -2,12 +2,13 @@
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import trio
 
 from runtime.clock import now_ms
 from runtime.command import Options
+from runtime.java import JavaMissing
 from runtime.output import complain, print_line
 from runtime.program import ExitStatus
 from runtime.starting import unwind_at_signals
@@ -18,7 +19,9 @@ from spark_audit.result.report import long_report, short_report
 from spark_audit.result.store import Result, ResultUnusable
 from spark_audit.result.verdict import Answer, Verdict, decode
 from spark_audit.run import run_audit
-from spark_audit.session import Cluster, quieten_py4j
+from spark_audit.session import Cluster, SparkFailed, quieten_py4j
+from spark_audit.site_digest import NightReport, take_night
+from spark_audit.snapshot.seals import CannotTell
 
 
 def run(options: Options) -> int:
@@ -26,16 +29,50 @@ def run(options: Options) -> int:
     quieten_py4j()
     unwind_at_signals()  # unwinding ends the JVM and removes its files
     output = options.output or options.configuration.audit.output
-    cluster = Cluster(
-        master=options.master or options.configuration.audit.master,
-        settings=settings_of(options.conf or ()),
+    cluster = _cluster(options)
+    verdict = run_audit(
+        options.configuration, options.topic, output, cluster, reads_all=options.full
     )
-    verdict = run_audit(options.configuration, options.topic, output, cluster)
     if options.json:
         print_lines(Result(output).verdict_text().splitlines())
     elif verdict.flows:
         print_lines([*short_report(verdict), f"result: {output}"])
     return _finish(verdict)
+
+
+def digest(options: Options) -> int:
+    """Add a night to a site's evidence, and print what it found."""
+    quieten_py4j()
+    unwind_at_signals()
+    try:
+        report = take_night(
+            options.configuration, options.site, _cluster(options), is_anew=options.full
+        )
+    except (CannotTell, JavaMissing, SparkFailed) as reason:
+        complain("spark-audit", f"could not tell: {reason}")
+        return ExitStatus.BAD_INPUT
+    print_lines(night_report(report))
+    return ExitStatus.BAD_INPUT if report.problems else ExitStatus.DONE
+
+
+def night_report(report: NightReport) -> Iterator[str]:
+    """Yield the lines after a night's digest."""
+    yield (
+        f"evidence of {report.site}, night {report.night}: {report.logs:,} logs, "
+        f"{report.remembered:,} offsets remembered, {report.read_again:,} of them read again, "
+        f"{report.new:,} new"
+    )
+    for why in report.begun:
+        yield f"  remembered anew: {why}"
+    for why in report.problems:
+        yield f"  could not tell: {why}"
+
+
+def _cluster(options: Options) -> Cluster:
+    return Cluster(
+        master=options.master or options.configuration.audit.master,
+        settings=settings_of(options.conf or ()),
+    )
 
 
 class BadSetting(Exception):

@@ -11,7 +11,8 @@ came of each partition.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from types import MappingProxyType
+from typing import Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -26,6 +27,7 @@ from spark_audit.compare.mapped import Stood, judge_map, judge_positions, stand,
 from spark_audit.compare.outcomes import Kind
 from spark_audit.compare.settling import SIDES, Differences
 from spark_audit.compare.summary import findings, partition_summary
+from spark_audit.evidence.links import Link, span
 from spark_audit.scan.committed import HoleReason
 from spark_audit.scan.digests import DigestRange
 from spark_audit.scan.scan_plan import Planner, ScanTask
@@ -37,6 +39,9 @@ from spark_audit.snapshot.side import Side
 from wire.topic_partition import TopicPartition
 
 IN_FLIGHT_LIMIT_MS: Final = 3_600_000
+Kept: TypeAlias = Mapping[tuple[Side, TopicPartition], Sequence[Link]]
+"""The links of logs that are proven to be there still; none of them empty."""
+NOTHING_KEPT: Final[Kept] = MappingProxyType({})
 
 
 class Reader(Protocol):
@@ -69,6 +74,15 @@ class _Scanned:
         default_factory=lambda: {side: [] for side in SIDES}
     )
     holes: list[tuple[Side, ScanRow]] = field(default_factory=list)
+
+    def add(self, side: Side, row: ScanRow) -> None:
+        """Take a range or a hole."""
+        if row.kind == RowKind.HOLE.value:
+            self.holes.append((side, row))
+            return
+        assert row.digest is not None, "a range has a digest"
+        found = DigestRange(row.start_offset, row.stop_offset, row.records, row.digest)
+        self.ranges[side].append(TimedRange(found, row.timestamp_ms, row.runs))
 
     def start(self, side: Side) -> int:
         """Return where a log began when it was read, 0 if that was where it had."""
@@ -104,16 +118,18 @@ def audit_flow(
     *,
     in_flight_limit_ms: int = IN_FLIGHT_LIMIT_MS,
     way_back: Mapping[TopicPartition, int | None] | None = None,
+    kept: Kept = NOTHING_KEPT,
 ) -> FlowResult:
     """Compare both logs within the snapshot.
 
     `way_back` is `FlowResult.mirrored` of the other direction, if that was audited before: only
     then it is known which keys' last values have arrived. All snapshots are older than both audits.
+    What is `kept` of a log, and proven to be there still, is not read.
 
     A log that cannot be read to its end is left out, and named. Raises CannotTell if none is left.
     """
     untold: dict[TopicPartition, str] = {}
-    scanned = _scanned(reader.scan(planner.ranges()), untold)
+    scanned = _read_around(reader, planner, kept, untold)
     snapshot = _told(snapshot, untold)
     judged: dict[TopicPartition, list[Judgement]] = {}
     truths: dict[TopicPartition, Correspondence] = {}
@@ -148,6 +164,7 @@ def audit_flow(
     stood = _judge_words(snapshot, truths, judged)
     _settle_written_again(reader, planner, snapshot, judged)
     found, summary = _rows(snapshot, scanned, judged, stood, in_flight_limit_ms)
+    _add_remembered(summary, kept)
     return FlowResult(
         findings=found,
         summary=summary,
@@ -164,9 +181,22 @@ def _told(snapshot: Snapshot, untold: Mapping[TopicPartition, str]) -> Snapshot:
     return told
 
 
+def _read_around(
+    reader: Reader, planner: Planner, kept: Kept, untold: dict[TopicPartition, str]
+) -> Mapping[TopicPartition, _Scanned]:
+    """Return what is kept of both logs, and what is read around it."""
+    known = {of_log: span(links) for of_log, links in kept.items()}
+    scanned = _scanned(reader.scan(planner.ranges(known)), untold)
+    for (side, place), links in kept.items():
+        for link in links:
+            for row in link.rows:
+                scanned[place].add(side, row)
+    return scanned
+
+
 def _scanned(
     table: pa.Table, untold: dict[TopicPartition, str]
-) -> Mapping[TopicPartition, _Scanned]:
+) -> defaultdict[TopicPartition, _Scanned]:
     """Return the rows of a scan by partition, and note of which a log could not be read."""
     scanned: defaultdict[TopicPartition, _Scanned] = defaultdict(_Scanned)
     names = ("side", "topic", "partition", *ScanRow._fields)
@@ -177,12 +207,8 @@ def _scanned(
             side = Side(side_name)
             if row.kind == RowKind.FAILURE.value:
                 untold.setdefault(place, row.detail or "")
-            elif row.kind == RowKind.HOLE.value:
-                scanned[place].holes.append((side, row))
             else:
-                assert row.digest is not None, "a range has a digest"
-                found = DigestRange(row.start_offset, row.stop_offset, row.records, row.digest)
-                scanned[place].ranges[side].append(TimedRange(found, row.timestamp_ms, row.runs))
+                scanned[place].add(side, row)
     return scanned
 
 
@@ -382,6 +408,16 @@ def _rows(
     for row in (*found, *summary):
         row["flow"] = snapshot.flow
     return found, summary
+
+
+def _add_remembered(summary: Iterable[dict[str, Any]], kept: Kept) -> None:
+    """Say in each row how many offsets were not read, because evidence tells of them."""
+    known = {of_log: span(links) for of_log, links in kept.items()}
+    for row in summary:
+        place = TopicPartition(row["topic"], row["partition"])
+        for side in SIDES:
+            start, stop = known.get((side, place), (0, 0))
+            row[f"{side.value}_remembered"] = stop - start
 
 
 def _is_behind(judged: Iterable[Judgement]) -> bool:

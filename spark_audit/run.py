@@ -4,10 +4,16 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import trio
+from pyspark.sql import SparkSession
 
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
 from runtime.java import JavaMissing
+from spark_audit.evidence.believing import Believed, believe, consider, site_of
+from spark_audit.evidence.epochs import ask_epochs
+from spark_audit.evidence.remembered import Remembered, remembered
+from spark_audit.evidence.rows import EvidenceUnusable
+from spark_audit.evidence.store import load
 from spark_audit.flow_audit import FlowResult, audit_flow
 from spark_audit.result.prometheus import textfile
 from spark_audit.result.store import (
@@ -29,6 +35,7 @@ from spark_audit.snapshot.directions import (
     require_still_comparable,
 )
 from spark_audit.snapshot.seals import CannotTell
+from spark_audit.snapshot.side import Side
 from spark_audit.snapshot.snapshot import TopicFilter, active_site, take_snapshot
 from spark_audit.spark_reader import SparkReader
 from wire.net.security import PLAINTEXT
@@ -40,8 +47,12 @@ def run_audit(
     topics: Collection[str],
     output: Path,
     cluster: Cluster = Cluster(),  # noqa: B008 - it is frozen
+    *,
+    reads_all: bool = False,
 ) -> Verdict:
     """Audit all flows, of `topics` or (empty) of all their topics, and store the result.
+
+    What sites' evidence tells, and their leaders prove, is not read, unless one `reads_all`.
 
     An unreachable cluster or witness, a log that cannot be read and a missing Java give the
     verdict "unknown", stored like the others. Raises ResultUnusable if nothing can be stored.
@@ -51,10 +62,10 @@ def run_audit(
         try:
             memory = _memory(output)
             snapshots = _snapshots(configuration, frozenset(topics), memory)
-            flows = _audit_flows(configuration, snapshots, result, cluster)
+            flows = _audit_flows(configuration, snapshots, result, cluster, reads_all=reads_all)
             answer, problem = answer_for(flows), problem_of(flows)
             result.write_text(EARLIER, _next_memory(memory, snapshots, flows, topics))
-        except (CannotTell, JavaMissing, SparkFailed) as reason:
+        except (CannotTell, JavaMissing, SparkFailed, EvidenceUnusable) as reason:
             flows, answer, problem = (), Answer.UNKNOWN, str(reason)
         verdict = Verdict(
             answer=answer, started_ms=started_ms, ended_ms=now_ms(), flows=flows, problem=problem
@@ -75,7 +86,12 @@ def _snapshots(
 
 
 def _audit_flows(
-    configuration: Configuration, snapshots: Sequence[Snapshot], result: Result, cluster: Cluster
+    configuration: Configuration,
+    snapshots: Sequence[Snapshot],
+    result: Result,
+    cluster: Cluster,
+    *,
+    reads_all: bool,
 ) -> tuple[FlowReport, ...]:
     clusters = configuration.clusters
     bootstrap = {name: cluster.bootstrap for name, cluster in clusters.items()}
@@ -87,18 +103,45 @@ def _audit_flows(
     with open_session(
         cores=audit.cores, driver_memory=audit.driver_memory, cluster=cluster
     ) as spark:
-        for snapshot in snapshots:
+        told = {} if reads_all else _told(spark, configuration, snapshots)
+        for taken in snapshots:
+            believed = _believed(configuration, taken, told)
+            snapshot = taken.without(believed.untold)
+            if not snapshot.partitions:
+                raise CannotTell(min(snapshot.untold.values()))
             audited = audit_flow(
                 SparkReader(spark),
                 snapshot,
                 Planner(snapshot, bootstrap, file),
                 in_flight_limit_ms=audit.in_flight_limit_ms,
                 way_back=mirrored.get((snapshot.target, snapshot.source)),
+                kept=believed.kept,
             )
             mirrored[snapshot.source, snapshot.target] = audited.mirrored
             result.append(audited.findings, audited.summary)
             reports.append(report_of(snapshot, audited))
     return tuple(reports)
+
+
+def _told(
+    spark: SparkSession, configuration: Configuration, snapshots: Sequence[Snapshot]
+) -> Remembered:
+    """Return what is remembered of each site that has evidence; raises EvidenceUnusable."""
+    places = configuration.audit.evidence
+    sites = {site for snapshot in snapshots for site in (snapshot.source, snapshot.target)}
+    return {site: remembered(load(spark, places[site])) for site in sorted(sites & places.keys())}
+
+
+def _believed(configuration: Configuration, snapshot: Snapshot, told: Remembered) -> Believed:
+    """Return what the leaders of both sites prove of it; CannotTell if one is down."""
+    asked = consider(snapshot, told)
+    answers = {
+        side: trio.run(
+            ask_epochs, configuration.clusters[site_of(snapshot, side)], asked.epochs(side)
+        )
+        for side in (Side.SOURCE, Side.TARGET)
+    }
+    return believe(snapshot, asked, answers)
 
 
 def _memory(output: Path) -> earlier.Memory:

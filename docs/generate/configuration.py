@@ -54,6 +54,7 @@ _LARGE: Final = re.compile(r"`?\b(?P<digits>\d{7,})\b`?")
 PLACES: Final = (
     (re.compile(r"\[\d+\]"), "[]"),
     (re.compile(r"^clusters\.\w+\."), "clusters.<name>."),
+    (re.compile(r"^audit\.evidence\.\w+$"), "audit.evidence.<name>"),
     (re.compile(r"\.throttle\.topics\.\w+$"), ".throttle.topics.<pattern>"),
 )
 """What stands for a number or name of the file in the name of a key."""

@@ -34,6 +34,9 @@ def _flow_lines(flow: FlowReport) -> Iterator[str]:
     ended = "" if flow.promotion is None else f", ended by promotion {flow.promotion}"
     yield f"flow {flow.flow}, snapshot of {taken}{ended}"
     yield from _coverage_lines(flow)
+    kept = [sum(row.get(f"{side}_remembered", 0) for row in flow.partitions) for side in SIDES]
+    if any(kept):
+        yield f"  {kept[0]:,} source and {kept[1]:,} target offsets from evidence, others read"
     totals = [f"{flow.total(kind.column):,} {kind.value}" for kind in _SHOWN]
     yield f"  {', '.join(totals)}"
     yield _positions_line(flow)

@@ -58,6 +58,8 @@ class CommittedBatch(NamedTuple):
     times_ms: Sequence[int]
     tails: Sequence[bytes]
     """Key, value and headers, still encoded."""
+    leader_epoch: int = -1
+    """The epoch of the leader that took the batch; -1 where brokers do not say."""
 
     @property
     def stop_offset(self) -> int:
@@ -138,10 +140,9 @@ class CommittedLog:
     def _records(self, header: BatchHeader, batch: memoryview) -> Iterator[CommittedBatch | Hole]:
         try:
             if header.has_offset_holes:
-                found = _runs(header.producer_id, list(iterate_record_heads(batch)))
+                found = _runs(header, list(iterate_record_heads(batch)))
             else:
-                times_ms, tails = times_and_tails(batch)
-                found = [CommittedBatch(header.producer_id, header.base_offset, times_ms, tails)]
+                found = [_run(header, header.base_offset, *times_and_tails(batch))]
         except CorruptBatch as fault:
             detail = f"the batch at offset {header.base_offset}: {fault.reason}"
             yield from self._skip_to(header.next_offset, HoleReason.CORRUPT, detail)
@@ -155,7 +156,15 @@ class CommittedLog:
         yield from self._skip_to(header.next_offset, HoleReason.GAP)
 
 
-def _runs(producer_id: int, heads: Sequence[RecordHead]) -> list[CommittedBatch]:
+def _run(
+    header: BatchHeader, first_offset: int, times_ms: Sequence[int], tails: Sequence[bytes]
+) -> CommittedBatch:
+    return CommittedBatch(
+        header.producer_id, first_offset, times_ms, tails, header.partition_leader_epoch
+    )
+
+
+def _runs(header: BatchHeader, heads: Sequence[RecordHead]) -> list[CommittedBatch]:
     """Return the records between whose offsets others are missing, in parts without holes."""
     starts = [
         number
@@ -164,8 +173,8 @@ def _runs(producer_id: int, heads: Sequence[RecordHead]) -> list[CommittedBatch]
     ]
     stops = [*starts[1:], len(heads)] if heads else []
     return [
-        CommittedBatch(
-            producer_id,
+        _run(
+            header,
             heads[start].offset,
             [head.timestamp_ms for head in heads[start:stop]],
             [head.tail for head in heads[start:stop]],

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final, TypeAlias
 from uuid import UUID
 
@@ -9,8 +10,13 @@ from spark_audit.scan.scan_rows import ScannedLog
 from spark_audit.snapshot.bounds import PartitionBounds, Snapshot
 from spark_audit.snapshot.origins import Part
 from spark_audit.snapshot.side import Side
+from wire.topic_partition import TopicPartition
 
 Address: TypeAlias = tuple[str, int]
+Known: TypeAlias = Mapping[tuple[Side, TopicPartition], tuple[int, int]]
+"""Offsets [start, stop) of logs that need not be read; ranges begin and end at both."""
+
+NOTHING_KNOWN: Final[Known] = MappingProxyType({})
 
 RANGE_SPLIT_OFFSETS: Final = 1_000_000
 """A task streams: it holds one range. Splits give more cores work."""
@@ -74,6 +80,22 @@ def read_together(tasks: Iterable[ScanTask]) -> Iterator[list[ScanTask]]:
         yield some
 
 
+def left_to_read(known: tuple[int, int] | None, start: int, stop: int) -> list[tuple[int, int]]:
+    """Return what is left of offsets [start, stop) around those that are known already."""
+    if known is None:
+        return [(start, stop)] if start < stop else []
+    around = [(start, known[0]), (known[1], stop)]
+    return [(first, last) for first, last in around if first < last]
+
+
+def splits(start: int, stop: int) -> list[tuple[int, int]]:
+    """Return offsets [start, stop) in parts, each to be read by a task of its own."""
+    return [
+        (first, min(first + RANGE_SPLIT_OFFSETS, stop))
+        for first in range(start, stop, RANGE_SPLIT_OFFSETS)
+    ]
+
+
 class Planner:
     """Makes the tasks of one snapshot; `bootstrap` gives each cluster's addresses."""
 
@@ -90,14 +112,22 @@ class Planner:
             (bounds.topic, bounds.partition): bounds for bounds in snapshot.partitions
         }
 
-    def ranges(self) -> list[ScanTask]:
-        """Return the tasks that digest both mirrored logs whole."""
+    def ranges(self, known: Known = NOTHING_KNOWN) -> list[ScanTask]:
+        """Return the tasks that digest both mirrored logs, but for the offsets that are known."""
         return [
             task
             for bounds in self._snapshot.partitions
             for side in (Side.SOURCE, Side.TARGET)
-            for task in self._split(bounds, side)
+            for task in self._around(bounds, side, known)
         ]
+
+    def _around(self, bounds: PartitionBounds, side: Side, known: Known) -> Iterator[ScanTask]:
+        _, first, last = bounds.side(side)
+        of_side = known.get((side, TopicPartition(bounds.topic, bounds.partition)))
+        for start, stop in left_to_read(of_side, first, last):
+            for part_start, part_stop in splits(start, stop):
+                task = self._task(bounds, side, part_start, part_stop)
+                yield replace(task, log_stop=stop, starts_log=part_start == start)
 
     def native(self, topics: Collection[str], digests: frozenset[bytes]) -> list[ScanTask]:
         """Return the tasks that look for records of applications in these topics behind the seals.
@@ -142,10 +172,9 @@ class Planner:
         end = max(begin, min(last, stop))
         return self._task(bounds, side, begin, end, to_end=to_end)
 
-    def _split(self, bounds: PartitionBounds, side: Side, least: int = 0) -> Iterator[ScanTask]:
+    def _split(self, bounds: PartitionBounds, side: Side, least: int) -> Iterator[ScanTask]:
         _, first, last = bounds.side(side)
-        for start in range(max(first, least), last, RANGE_SPLIT_OFFSETS):
-            stop = min(start + RANGE_SPLIT_OFFSETS, last)
+        for start, stop in splits(max(first, least), last):
             yield self._task(bounds, side, start, stop)
 
     def _task(

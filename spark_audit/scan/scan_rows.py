@@ -36,7 +36,7 @@ class RowKind(Enum):
 SCAN: Final = (
     "side string, topic string, partition int, kind string, start_offset bigint, "
     "stop_offset bigint, records bigint, digest binary, timestamp_ms bigint, runs binary, "
-    "reason string, detail string"
+    "reason string, detail string, leader_epoch int"
 )
 """The columns of a scan, for Spark and, below, for Arrow."""
 ARROW_SCAN: Final = pa.schema(
@@ -53,6 +53,7 @@ ARROW_SCAN: Final = pa.schema(
         ("runs", pa.binary()),
         ("reason", pa.string()),
         ("detail", pa.string()),
+        ("leader_epoch", pa.int32()),
     ]
 )
 
@@ -79,12 +80,20 @@ class ScanRow(NamedTuple):
     """Of a range with holes in it: first offset and number of records of each part, in int64s."""
     reason: str | None = None
     detail: str | None = None
+    leader_epoch: int | None = None
+    """Of a range: that of its last record's batch, -1 if brokers do not say. None where the range
+    ends because reading did, and not by its content."""
 
 
-def range_row(digest_range: DigestRange, first_ms: int | None, runs: Sequence[int]) -> ScanRow:
+def range_row(
+    digest_range: DigestRange,
+    first_ms: int | None,
+    runs: Sequence[int],
+    leader_epoch: int | None,
+) -> ScanRow:
     """Return the row of a range, by its first record's time and the parts that holes leave."""
     parts = array("q", runs).tobytes() if len(runs) > 2 else None
-    return ScanRow(RowKind.RANGE.value, *digest_range, first_ms, parts)
+    return ScanRow(RowKind.RANGE.value, *digest_range, first_ms, parts, leader_epoch=leader_epoch)
 
 
 def hole_row(hole: Hole) -> ScanRow:

@@ -47,6 +47,7 @@ class HoleRows:
     def __init__(self) -> None:
         self._holes: list[Hole] = []
         self._added_up: dict[HoleReason, ScanRow] = {}
+        self._closed: list[ScanRow] = []
 
     def add(self, hole: Hole) -> None:
         """Take the next hole of the log."""
@@ -75,7 +76,13 @@ class HoleRows:
 
     def rows(self) -> list[ScanRow]:
         """Return the rows, `records` being the offsets they stand for."""
-        return [*map(hole_row, self._holes), *self._added_up.values()]
+        return [*self._closed, *map(hole_row, self._holes), *self._added_up.values()]
+
+    def close(self) -> None:
+        """Let no row that was begun go on, so that each lies between two places of the log."""
+        self._closed = self.rows()
+        self._holes.clear()
+        self._added_up.clear()
 
 
 class RangeSink:
@@ -107,13 +114,17 @@ class RangeSink:
                 self._first_ms = java_time(content.times_ms[start])
                 self._run_start = first + start
             if completed is not None:
-                self._rows.append(self._row(completed, first + stop))
+                self._rows.append(self._row(completed, first + stop, content.leader_epoch))
+                self._holes.close()
         self._run_stop = content.stop_offset
         return not self._cutter.is_done
 
-    def _row(self, completed: DigestRange, stop: int) -> ScanRow:
+    def _row(self, completed: DigestRange, stop: int, leader_epoch: int | None = None) -> ScanRow:
         row = range_row(
-            completed, self._first_ms, [*self._runs, self._run_start, stop - self._run_start]
+            completed,
+            self._first_ms,
+            [*self._runs, self._run_start, stop - self._run_start],
+            leader_epoch,
         )
         self._first_ms, self._runs = None, []
         return row

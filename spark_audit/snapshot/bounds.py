@@ -155,6 +155,8 @@ class Snapshot:
     """Why positions or the map could not be asked for."""
     settings: tuple[DifferentSetting, ...] = ()
     """Settings of the flow's topics that differ between the sites."""
+    cluster_ids: Mapping[str, str | None] = field(default_factory=dict)
+    """The id of each site's cluster, as far as it has one."""
 
     def without(self, untold: Mapping[TopicPartition, str]) -> "Snapshot":
         """Return the snapshot without partitions that turned out to be untold.

@@ -11,16 +11,12 @@ A promotion that sealed the flow in between begins the snapshot anew: by its sea
 drained after 1. would count as lost. So the journals are read before 1., too.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Set
+from collections.abc import AsyncIterator, Mapping, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Final, TypeAlias, TypeVar
-
-import trio
 
 from offset_translation import MapState, OffsetMap
-from runtime.config import ClusterConfig, Configuration, FlowConfig
+from runtime.config import Configuration, FlowConfig
 from runtime.long_nodes import read_document
 from runtime.map_registry import WitnessWriters
 from runtime.running_flow import explain, find_differences
@@ -28,11 +24,18 @@ from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
 from runtime.zookeeper import Node, ZooKeeper, ZooKeeperFault, open_zookeeper
 from spark_audit.snapshot.arrival_map import read_map
 from spark_audit.snapshot.bounds import (
-    LogBounds,
     PartitionBounds,
     Promise,
     Snapshot,
     join_bounds,
+)
+from spark_audit.snapshot.cluster_bounds import (
+    ClusterBounds,
+    Logs,
+    Site,
+    ask_bounds,
+    open_site,
+    patiently,
 )
 from spark_audit.snapshot.origins import Arrivals, Brought
 from spark_audit.snapshot.promises import Places, group_places, promises
@@ -40,29 +43,10 @@ from spark_audit.snapshot.seals import CannotTell, Promotion, promotion_of
 from spark_audit.snapshot.set_aside import read_set_aside
 from spark_audit.snapshot.topic_settings import (
     DifferentSetting,
-    Setting,
     different_settings,
-    is_compacted,
 )
 from wire.errors import ErrorCode, describe
-from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from wire.net import Cluster, NetworkFault, TopicView, open_cluster
-from wire.net.operations import list_offsets
 from wire.topic_partition import TopicPartition
-
-CLIENT_ID: Final = "spark-audit"
-PATIENCE_S: Final = 10.0
-"""So long a cluster may fail to answer one question before it counts as down."""
-_RETRY_S: Final = 0.5
-_EARLIEST: Final = -2
-_LATEST: Final = -1
-_READ_COMMITTED: Final = 1
-_TOPIC_RESOURCE: Final = 2
-_TOPIC_CONFIG: Final = 1
-"""A setting of the topic's own: ConfigSource.TOPIC_CONFIG of Kafka's DescribeConfigsResponse."""
-
-_T = TypeVar("_T")
-_Logs: TypeAlias = Mapping[TopicPartition, LogBounds]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,39 +63,14 @@ class TopicFilter:
         return self.flow.moves(topic) and (not self.only or topic in self.only)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Site:
-    """One cluster to ask; `name` and `servers` are for complaints."""
-
-    cluster: Cluster
-    name: str
-    servers: str
-    wants: TopicFilter
-
-    def complaint(self, what: object) -> CannotTell:
-        return CannotTell(f"cluster {self.name} ({self.servers}): {what}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ClusterBounds:
-    """The answers of one cluster about the wanted topics."""
-
-    topics: frozenset[str]
-    logs: _Logs
-    untold: Mapping[TopicPartition, str]
-    """Why the bounds of these are not known."""
-    settings: Mapping[str, Mapping[str, Setting]]
-    """What holds on each topic."""
-
-
 async def take_snapshot(
     configuration: Configuration, wants: TopicFilter, *, now_ms: int
 ) -> Snapshot:
     """Return the bounds of the flow's topics; CannotTell if a cluster or the witness is down."""
     flow, clusters = wants.flow, configuration.clusters
     async with (
-        _open_site(clusters[flow.source], wants) as source,
-        _open_site(clusters[flow.target], wants) as target,
+        open_site(clusters[flow.source], wants) as source,
+        open_site(clusters[flow.target], wants) as target,
     ):
         await _require_same_settings(configuration, flow)
         promotion = await _promotion(configuration, wants)
@@ -120,8 +79,8 @@ async def take_snapshot(
         if promotion is None and not wants.is_both_ways:
             places = await group_places(source.cluster, target.cluster, flow)
         while True:
-            on_target = await _ask_bounds(target)
-            on_source = await _ask_bounds(source)
+            on_target = await ask_bounds(target)
+            on_source = await ask_bounds(source)
             before, promotion = promotion, await _promotion(configuration, wants)
             if promotion == before:
                 break
@@ -150,6 +109,7 @@ async def take_snapshot(
         maps={} if wants.is_both_ways else _advanced(brought.state, on_target.logs),
         unaudited=(*places.unaudited, *brought.unaudited),
         settings=_different_settings(flow, on_source, on_target),
+        cluster_ids={flow.source: on_source.cluster_id, flow.target: on_target.cluster_id},
     ).without(
         {
             partition: why
@@ -163,7 +123,7 @@ async def take_snapshot(
 
 
 def _different_settings(
-    flow: FlowConfig, source: _ClusterBounds, target: _ClusterBounds
+    flow: FlowConfig, source: ClusterBounds, target: ClusterBounds
 ) -> tuple[DifferentSetting, ...]:
     return tuple(
         one
@@ -182,7 +142,7 @@ def _with_promise(
     return replace(bounds, promise=promised.get(TopicPartition(bounds.topic, bounds.partition)))
 
 
-def _advanced(state: MapState, logs: _Logs) -> Mapping[TopicPartition, OffsetMap]:
+def _advanced(state: MapState, logs: Logs) -> Mapping[TopicPartition, OffsetMap]:
     state.advance({partition: log.stop for partition, log in logs.items()})
     return {partition: found for partition, found in state.maps.items() if partition in logs}
 
@@ -232,8 +192,8 @@ class _Brought:
 
 async def _brought(
     configuration: Configuration,
-    source: _Site,
-    target: _Site,
+    source: Site,
+    target: Site,
     wants: TopicFilter,
     partitions: set[TopicPartition],
 ) -> _Brought:
@@ -263,13 +223,13 @@ async def _brought(
     return _Brought(state=state, unaudited=wrong)
 
 
-async def _map(configuration: Configuration, site: _Site, other: str) -> tuple[Arrivals, MapState]:
+async def _map(configuration: Configuration, site: Site, other: str) -> tuple[Arrivals, MapState]:
     async with _open_witness(configuration) as (zookeeper, paths):
         writers = WitnessWriters(zookeeper, paths, other, site.name)
         return await read_map(site.cluster, other, writers, name=site.name)
 
 
-async def _require_absent(site: _Site, topics: Set[str]) -> None:
+async def _require_absent(site: Site, topics: Set[str]) -> None:
     """Raise CannotTell if topics that a site did not list are hidden from us.
 
     Asked for all topics, brokers leave out those that one may not see; asked by name, they say so.
@@ -277,7 +237,7 @@ async def _require_absent(site: _Site, topics: Set[str]) -> None:
     if not topics:
         return
     names = sorted(topics)
-    view = await _patiently(site, lambda: site.cluster.metadata(names, refresh=True))
+    view = await patiently(site, lambda: site.cluster.metadata(names, refresh=True))
     for name in names:
         code = view.topics[name].error_code
         if code not in {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}:
@@ -297,122 +257,6 @@ def _require_all_found(wants: TopicFilter, on_source: Set[str]) -> None:
             f"flow {wants.flow.name}: no topic that is on {wants.flow.source} matches the flow's "
             f"patterns"
         )
-
-
-@asynccontextmanager
-async def _open_site(config: ClusterConfig, wants: TopicFilter) -> AsyncIterator[_Site]:
-    reach = open_cluster(config.bootstrap, client_id=CLIENT_ID, security=config.security)
-    async with reach as cluster:
-        yield _Site(
-            cluster=cluster, name=config.name, servers=config.bootstrap_servers, wants=wants
-        )
-
-
-async def _patiently(site: _Site, ask: Callable[[], Awaitable[_T]]) -> _T:
-    """Return the answer to one question, asked again after faults until PATIENCE_S are over."""
-    problem = f"no answer within {PATIENCE_S:.0f} s"
-    with trio.move_on_after(PATIENCE_S):
-        while True:
-            try:
-                return await ask()
-            except NetworkFault as fault:
-                problem = str(fault)
-            await trio.sleep(_RETRY_S)
-    raise site.complaint(problem)
-
-
-async def _ask_bounds(site: _Site) -> _ClusterBounds:
-    """Return the bounds of each partition of the wanted topics, up to the last stable offset."""
-    topics = await _patiently(site, lambda: _topics(site))
-    partitions = {
-        TopicPartition(name, number): view
-        for name in topics
-        for number, view in topics[name].partitions.items()
-    }
-    untold = {
-        partition: _no_leader(site, partition)
-        for partition, view in partitions.items()
-        if view.leader < 0
-    }
-    if not partitions:
-        return _ClusterBounds(topics=frozenset(topics), logs={}, untold={}, settings={})
-    settings = await _patiently(site, lambda: _settings(site, sorted(topics)))
-    bounds: list[Mapping[TopicPartition, int]] = []
-    for timestamp in (_LATEST, _EARLIEST):
-        keys = partitions.keys() - untold.keys()
-        offsets, refused = await _patiently(site, partial(_offsets, site, keys, timestamp))
-        bounds.append(offsets)
-        untold |= refused
-    stops, starts = bounds
-    logs = {
-        partition: LogBounds(
-            start=min(start, stops[partition]),
-            stop=stops[partition],
-            topic_id=topics[partition.topic].topic_id,
-            is_compacted=is_compacted(settings[partition.topic]),
-        )
-        for partition, start in starts.items()
-    }
-    return _ClusterBounds(topics=frozenset(topics), logs=logs, untold=untold, settings=settings)
-
-
-def _no_leader(site: _Site, partition: TopicPartition) -> str:
-    return str(site.complaint(f"{partition} has no leader"))
-
-
-async def _topics(site: _Site) -> Mapping[str, TopicView]:
-    view = await site.cluster.metadata(refresh=True)
-    topics = {name: topic for name, topic in view.topics.items() if site.wants.matches(name)}
-    for name, topic in topics.items():
-        if topic.error_code != ErrorCode.NONE:
-            raise site.complaint(f"{name}: {describe(topic.error_code)}")
-    return topics
-
-
-async def _offsets(
-    site: _Site, keys: Set[TopicPartition], timestamp: int
-) -> tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, str]]:
-    """Return the offsets, and why some are not known."""
-    if not keys:
-        return {}, {}
-    answers = await list_offsets(site.cluster, keys, timestamp, isolation_level=_READ_COMMITTED)
-    offsets: dict[TopicPartition, int] = {}
-    refused: dict[TopicPartition, str] = {}
-    for (topic, partition), answer in answers.items():
-        if isinstance(answer, ErrorCode):
-            refused[TopicPartition(topic, partition)] = str(
-                site.complaint(f"{topic}-{partition}: {answer.name}")
-            )
-        else:
-            offsets[TopicPartition(topic, partition)] = answer
-    return offsets, refused
-
-
-async def _settings(site: _Site, topics: list[str]) -> Mapping[str, Mapping[str, Setting]]:
-    request = DescribeConfigsRequest(
-        resources=tuple(
-            DescribeConfigsResource(
-                resource_type=_TOPIC_RESOURCE,
-                resource_name=topic,
-                configuration_keys=None,
-            )
-            for topic in topics
-        )
-    )
-    answer = await site.cluster.request(request)
-    for result in answer.results:
-        if result.error_code != ErrorCode.NONE:
-            raise site.complaint(
-                f"configuration of {result.resource_name}: {describe(result.error_code)}"
-            )
-    return {
-        result.resource_name: {
-            setting.name: Setting(setting.value, setting.config_source == _TOPIC_CONFIG)
-            for setting in result.configs
-            if setting.value is not None
-        }
-        for result in answer.results
-    }
 
 
 async def _journals(configuration: Configuration) -> list[bytes]:

@@ -63,7 +63,7 @@ class Stage:
         zookeeper: str | None = None,
         path: str = "/witness",
         is_both_ways: bool = False,
-        audit: Mapping[str, int] = PATIENT,
+        audit: Mapping[str, Any] = PATIENT,
     ) -> str:
         """Write the configuration, with some addresses replaced, and return its path."""
         file = self.folder / "dc.yaml"
@@ -118,7 +118,7 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     source, target = cluster_in(folder, 1, "dc1"), cluster_in(folder, 1, "dc2")
     with run_together(source, target):
         for cluster in (source, target):
-            _create_topics(cluster, "equal", "planted", "moved", "turns")
+            _create_topics(cluster, "equal", "planted", "moved", "turns", "kept")
             _create_topics(cluster, "turned", policy="compact")
         yield Stage(source=source, target=target, folder=folder)
 
@@ -208,7 +208,8 @@ def shared_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None
     def there_is_one(**_: object) -> Iterator[SparkSession]:
         yield spark
 
-    monkeypatch.setattr("spark_audit.run.open_session", there_is_one)
+    for program in ("run", "site_digest"):
+        monkeypatch.setattr(f"spark_audit.{program}.open_session", there_is_one)
 
 
 def _plant(sites: Stage) -> None:
@@ -325,6 +326,71 @@ def _damage_last_batch(cluster: RunningCluster, topic: str, partition: int) -> N
 def _unused_address() -> str:
     with socket.create_server(("127.0.0.1", 0)) as server:
         return f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.usefixtures("shared_session")
+def test_with_evidence_of_both_sites_only_what_is_new_is_read_and_no_other_topics_is_believed(
+    sites: Stage, tmp_path: Path
+) -> None:
+    places = {site: str(tmp_path / site) for site in ("dc1", "dc2")}
+    file = sites.file(path="/kept", audit={**PATIENT, "evidence": places})
+    for cluster in (sites.source, sites.target):
+        _produce(cluster, "kept", range(3 * BULK))
+    for site in places:
+        done = sites.audit("digest", site, file)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith(f"evidence of {site}, night 2")
+    for cluster in (sites.source, sites.target):
+        _produce(cluster, "kept", range(3 * BULK, 3 * BULK + 100))
+    _produce(sites.source, "kept", range(3 * BULK + 100, 3 * BULK + 102))
+
+    def audit(*options: str) -> "subprocess.CompletedProcess[str]":
+        return sites.audit("run", file, "--topic", "kept", "--output", str(output), *options)
+
+    output = tmp_path / "audit"
+    done = audit()
+    assert (done.returncode, done.stderr) == (0, "")
+    [flow_of_kept] = _verdict(output)["flows"]
+    of_source = sum(row["source_remembered"] for row in flow_of_kept["partitions"])
+    assert BULK < of_source < 3 * BULK
+    assert of_source == sum(row["target_remembered"] for row in flow_of_kept["partitions"])
+    assert f"{of_source:,} source and {of_source:,} target offsets from evidence" in done.stdout
+
+    _create_anew(sites.target, "kept")
+    _produce(sites.target, "kept", range(3 * BULK + 102))
+    done = audit()
+    assert done.returncode == 2
+    assert "evidence of dc2 (night 2" in done.stderr
+    assert "the topic was made again" in done.stderr
+    assert audit("--full").returncode == 0
+    done = sites.audit("digest", "dc2", file)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "remembered anew: kept-0: the topic was made again" in done.stdout
+    assert audit().returncode == 0
+
+    mixed = {"dc1": places["dc2"], "dc2": places["dc2"]}
+    file = sites.file(path="/kept", audit={**PATIENT, "evidence": mixed})
+    done = audit()
+    assert done.returncode == 2
+    assert "evidence of dc1 is of cluster" in done.stderr
+
+
+@pytest.mark.usefixtures("shared_session")
+def test_evidence_that_is_damaged_or_has_no_place_is_named(sites: Stage, tmp_path: Path) -> None:
+    done = sites.audit("digest", "dc1", sites.file())
+    assert done.returncode == 2
+    assert "audit.evidence has no place for the evidence of dc1" in done.stderr
+    done = sites.audit("digest", "dc3", sites.file())
+    assert done.returncode == 2
+    assert "dc3 is none of the clusters of the file" in done.stderr
+    night = tmp_path / "dc1" / "night=20260101T000000Z"
+    night.mkdir(parents=True)
+    (night / "part-00000.parquet").write_bytes(b"PAR1 cut short")
+    file = sites.file(audit={**PATIENT, "evidence": {"dc1": str(tmp_path / "dc1")}})
+    output = str(tmp_path / "audit")
+    done = sites.audit("run", file, "--topic", "turns", "--output", output)
+    assert done.returncode == 2
+    assert str(tmp_path / "dc1") in done.stderr
 
 
 def test_a_site_that_is_down_is_named_and_nothing_is_judged(sites: Stage, tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ the value.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Self, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, Self, TypeAlias
 
 import trio
 
@@ -151,19 +151,39 @@ class _OffsetQuestion:
         self.offsets |= dict.fromkeys(places, ErrorCode.NETWORK_EXCEPTION)
 
 
+class EpochEnd(NamedTuple):
+    """The largest epoch of a log not above the one asked for, and the offset behind its last."""
+
+    epoch: int
+    offset: int
+
+
 async def log_ends(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Offsets:
     """Return for each partition where its leader's log ends, be that committed or not yet.
 
     A partition whose leader does not say, or is not known, gets an ErrorCode; nothing is tried
     again. Raises NetworkFault.
     """
-    wanted = list(dict.fromkeys(partitions))
-    view = await cluster.metadata(sorted({topic for topic, _ in wanted}))
-    found: Offsets = dict.fromkeys(wanted, ErrorCode.UNKNOWN_SERVER_ERROR)
+    ends = await epoch_ends(cluster, dict.fromkeys(partitions))
+    return {place: end.offset if isinstance(end, EpochEnd) else end for place, end in ends.items()}
+
+
+async def epoch_ends(
+    cluster: Cluster, epochs: Mapping[TopicPartition, int | None]
+) -> dict[TopicPartition, EpochEnd | ErrorCode]:
+    """Return for each partition where an epoch of its log ended (KIP-101, KIP-279).
+
+    None asks for the present leader's. A partition whose leader does not say, or is not known, gets
+    an ErrorCode; nothing is tried again. Raises NetworkFault.
+    """
+    view = await cluster.metadata(sorted({topic for topic, _ in epochs}))
+    found: dict[TopicPartition, EpochEnd | ErrorCode] = dict.fromkeys(
+        epochs, ErrorCode.UNKNOWN_SERVER_ERROR
+    )
     by_leader: defaultdict[int, defaultdict[str, list[OffsetForLeaderPartition]]] = defaultdict(
         lambda: defaultdict(list)
     )
-    for topic, index in wanted:
+    for (topic, index), epoch in epochs.items():
         try:
             lives = view.partition(topic, index)
         except RequestRefused as refused:
@@ -173,7 +193,7 @@ async def log_ends(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Of
             OffsetForLeaderPartition(
                 partition=index,
                 current_leader_epoch=lives.leader_epoch,
-                leader_epoch=lives.leader_epoch,
+                leader_epoch=lives.leader_epoch if epoch is None else epoch,
             )
         )
     for leader, topics in by_leader.items():
@@ -189,7 +209,7 @@ async def log_ends(cluster: Cluster, partitions: Iterable[TopicPartition]) -> Of
                 code = code_of(end.error_code)
                 is_told = code is ErrorCode.NONE
                 found[TopicPartition(answered.topic, end.partition)] = (
-                    end.end_offset if is_told else code
+                    EpochEnd(end.leader_epoch, end.end_offset) if is_told else code
                 )
     return found
 

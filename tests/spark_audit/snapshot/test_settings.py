@@ -59,7 +59,7 @@ async def test_an_audit_of_fewer_topics_than_the_mirrors_is_refused_and_names_th
     async def site(*_: object) -> AsyncIterator[None]:
         yield None
 
-    monkeypatch.setattr(snapshots, "_open_site", site)
+    monkeypatch.setattr(snapshots, "open_site", site)
     wants = snapshots.TopicFilter(flow=ours, only=frozenset())
     with pytest.raises(
         CannotTell,

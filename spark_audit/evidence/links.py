@@ -1,0 +1,146 @@
+"""A log as a chain of links: each a range of records, with the holes before and in it. Pure.
+
+    log    |--aaaa--..--bbb|--cc..--|--dddd~~          |  a range ends     ..  a hole
+    links  [----------------)[-------)                 ~~ the log goes on: no link yet
+
+A link accounts for each of its offsets, by a record or by a hole of known reason. So a chain from
+which a row is missing shows it, and a chain that is whole needs no word of who made it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+from zlib import crc32
+
+from spark_audit.scan.committed import HoleReason
+from spark_audit.scan.digests import DIGEST_BYTES
+from spark_audit.scan.scan_rows import RowKind, ScanRow
+from wire.topic_partition import TopicPartition
+
+REREAD_OFFSETS: Final = 65_536
+"""Offsets of a log that are read again in the same night."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Offsets [start, stop) of a log; `rows` are the holes there and, last, one range."""
+
+    start: int
+    stop: int
+    rows: tuple[ScanRow, ...]
+
+    @property
+    def leader_epoch(self) -> int | None:
+        """Return the epoch in which its last record was taken, -1 if brokers do not say.
+
+        None if the range ends because reading did.
+        """
+        return self.rows[-1].leader_epoch
+
+    def says_the_same_as(self, other: "Link") -> bool:
+        """Return whether both say the same of the same offsets, in whichever way reading ended."""
+        return self._without_epoch() == other._without_epoch()  # noqa: SLF001 - of its own kind
+
+    def _without_epoch(self) -> tuple[int, int, list[ScanRow]]:
+        return self.start, self.stop, [row._replace(leader_epoch=None) for row in self.rows]
+
+
+def chained(start: int, rows: Iterable[ScanRow]) -> list[Link]:
+    """Return the links of ranges and holes that were read from `start` on, as far as none lacks.
+
+    Of a log whose beginning was gone when it was read, the chain begins where the log did. Holes
+    behind the last range are in no link.
+    """
+    links: list[Link] = []
+    holes: list[ScanRow] = []
+    for row in sorted(rows, key=_place):
+        if row.reason == HoleReason.RETENTION.name:
+            start = row.stop_offset
+        elif row.kind == RowKind.HOLE.value:
+            holes.append(row)
+        elif row.kind == RowKind.RANGE.value:
+            link = Link(start, row.stop_offset, (*holes, row))
+            if not _accounts_for_all(link):
+                break
+            links.append(link)
+            start, holes = link.stop, []
+    return links
+
+
+def _place(row: ScanRow) -> tuple[int, bool]:
+    """Sort a range behind the holes in it: by its last record, they by their first offset."""
+    is_range = row.kind == RowKind.RANGE.value
+    return (row.stop_offset - 1 if is_range else row.start_offset), is_range
+
+
+def _accounts_for_all(link: Link) -> bool:
+    *holes, last = link.rows
+    is_inside = all(
+        link.start <= row.start_offset <= row.stop_offset <= link.stop and row.records > 0
+        for row in link.rows
+    )
+    has_digest = last.digest is not None and len(last.digest) == DIGEST_BYTES
+    accounted = last.records + sum(row.records for row in holes)
+    return is_inside and has_digest and accounted == link.stop - link.start
+
+
+def whole(links: Iterable[Link]) -> list[Link]:
+    """Return the links up to the first whose range ends because reading did."""
+    found: list[Link] = []
+    for link in links:
+        if link.leader_epoch is None:
+            break
+        found.append(link)
+    return found
+
+
+def between(links: Sequence[Link], start: int, stop: int) -> Sequence[Link]:
+    """Return the links that lie between two offsets."""
+    return [link for link in links if start <= link.start and link.stop <= stop]
+
+
+def span(links: Sequence[Link]) -> tuple[int, int]:
+    """Return the offsets [start, stop) of some links one behind the other."""
+    return links[0].start, links[-1].stop
+
+
+def to_read_again(
+    links: Sequence[Link], place: TopicPartition, night: int, nights: int
+) -> list[Sequence[Link]]:
+    """Return the runs of links that are read again tonight; each is once in so many nights.
+
+    The last link always is: what an election cut off a log, and others wrote again, begins there
+    at the latest.
+    """
+    shift = crc32(place.topic.encode()) + place.partition
+    runs: list[list[Link]] = []
+    for number, link in enumerate(links):
+        is_due = (link.start // REREAD_OFFSETS + shift) % nights == night % nights
+        if not is_due and number < len(links) - 1:
+            continue
+        if runs and runs[-1][-1].stop == link.start:
+            runs[-1].append(link)
+        else:
+            runs.append([link])
+    return list(runs)
+
+
+def contradiction(expected: Sequence[Link], rows: Sequence[ScanRow]) -> str | None:
+    """Return what a log says now otherwise than a run of links; None if it says the same.
+
+    Nothing is said of a run whose beginning retention took meanwhile.
+    """
+    if any(row.reason == HoleReason.RETENTION.name for row in rows):
+        return None
+    found = chained(expected[0].start, rows)
+    for before, now in _side_by_side(expected, found):
+        if now is None or not before.says_the_same_as(now):
+            return f"offsets {before.start} to {before.stop - 1} are not as they were"
+    return None
+
+
+def _side_by_side(
+    expected: Sequence[Link], found: Sequence[Link]
+) -> Iterator[tuple[Link, Link | None]]:
+    for number, link in enumerate(expected):
+        yield link, found[number] if number < len(found) else None

@@ -1,0 +1,48 @@
+"""Keeps evidence through Spark's readers and writers, at any path that Hadoop knows."""
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from spark_audit.evidence.rows import (
+    ARROW_EVIDENCE,
+    EVIDENCE,
+    EvidenceUnusable,
+    Night,
+    nights_of,
+    table_of,
+)
+
+_NO_PATH = "PATH_NOT_FOUND"
+
+
+def load(spark: SparkSession, path: str) -> list[Night]:
+    """Return what is kept at a path, in order; nothing where there is no such path yet.
+
+    Raises EvidenceUnusable for files that cannot be read, and for what is no evidence.
+    """
+    try:
+        frame = spark.read.schema(EVIDENCE).parquet(path)
+        table: pa.Table = frame.select(*ARROW_EVIDENCE.names).toArrow()
+    except PySparkException as fault:
+        if fault.getCondition() == _NO_PATH:
+            return []
+        raise EvidenceUnusable(f"{path}: {_in_a_line(fault)}") from fault
+    return nights_of(table, path)
+
+
+def save(spark: SparkSession, path: str, night: Night, *, is_anew: bool) -> None:
+    """Add a night to what is kept at a path, in one file; with `is_anew` in place of all of it.
+
+    Raises EvidenceUnusable where it cannot be written.
+    """
+    try:
+        frame = spark.createDataFrame(table_of(night)).coalesce(1)
+        mode = "overwrite" if is_anew else "append"
+        frame.write.partitionBy("night").mode(mode).parquet(path)
+    except PySparkException as fault:
+        raise EvidenceUnusable(f"{path}: {_in_a_line(fault)}") from fault
+
+
+def _in_a_line(fault: PySparkException) -> str:
+    return (str(fault).strip().splitlines() or [type(fault).__name__])[0]
