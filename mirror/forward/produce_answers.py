@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from mirror.forward.acknowledgements import Acknowledgements
 from mirror.forward.flow_parts import ProduceParts
 from mirror.forward.ready_line import ReadyLine
-from mirror.forward.refusals import STOPPING, TAKEN_APART
+from mirror.forward.refusals import STOPPING, TAKEN_APART, describe_records
 from mirror.state.batches import Forward
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
@@ -94,7 +94,7 @@ class ProduceAnswers(AnswerListener):
         for topic, partitions in answer:
             of_topic = items.get(topic, {})
             for appended in partitions:
-                index, error_code, base_offset, _ = appended
+                index, error_code, base_offset, _, _ = appended
                 item = of_topic.pop(index, None)
                 if item is None:
                     continue
@@ -189,6 +189,13 @@ class ProduceAnswers(AnswerListener):
         reason = f"target: {error.name}"
         if answer.error_message:
             reason += f": {answer.error_message}"
+        if answer.record_errors:
+            first = partition.offset_map.source_of_place(forward.place)
+            # With a hole among its records, or behind them, an index says no source offset.
+            is_whole = first is not None and first + forward.record_count == forward.source_end
+            begin = first if is_whole else None
+            records = describe_records(answer.record_errors, forward.record_count, begin)
+            reason += f" ({records})" if records else ""
         state = STOPPING.get(error)
         if state in TAKEN_APART and forward.joined > 1:
             # Alone each may be taken, as a joined batch may be larger than the target's limit

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from wire.headers import LEAST_ANSWER_BYTES, decode_response
 from wire.messages.produce import (
+    BatchIndexAndErrorMessage,
     PartitionProduceData,
     ProduceRequest,
     ProduceResponse,
@@ -53,6 +54,8 @@ class Appended(NamedTuple):
     error_code: int
     base_offset: int
     error_message: str | None = None
+    record_errors: Sequence[BatchIndexAndErrorMessage] = ()
+    """The records that the batch is refused for (KIP-467), as many as the broker names."""
 
 
 _appended: Final = tuple.__new__
@@ -130,7 +133,13 @@ def read_answer(frame: Buffer, version: int) -> list[tuple[str, list[Appended]]]
         (
             topic.name,
             [
-                Appended(one.index, one.error_code, one.base_offset, one.error_message)
+                Appended(
+                    one.index,
+                    one.error_code,
+                    one.base_offset,
+                    one.error_message,
+                    one.record_errors,
+                )
                 for one in topic.partition_responses
             ],
         )
@@ -148,7 +157,7 @@ def _read_usual(frame: memoryview) -> list[tuple[str, list[Appended]]]:
         count, position = read_unsigned_varint(frame, position)
         end = position + (count - 1) * _ANSWER.size
         partitions = [
-            _appended(Appended, (index, code, base, None))
+            _appended(Appended, (index, code, base, None, ()))
             for index, code, base, _, _, more in _ANSWER.iter_unpack(frame[position:end])
             if more == _NOTHING_MORE
         ]

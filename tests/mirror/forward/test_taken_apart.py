@@ -11,6 +11,7 @@ from tests.mirror.whole_flow import WholeFlow, until, values, whole_flow
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
 from wire.messages.produce import (
+    BatchIndexAndErrorMessage,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
@@ -43,7 +44,14 @@ def refuse(whole: WholeFlow, code: ErrorCode, *, most_records: int) -> None:
             taken: ProduceResponse = ANSWERS[header.api_key](broker, header.api_version, request)
             return taken
         refused = PartitionProduceResponse(
-            index=0, error_code=code if is_next else 45, base_offset=-1
+            index=0,
+            error_code=code if is_next else 45,
+            base_offset=-1,
+            record_errors=tuple(
+                BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message="no key")
+                for at, one in enumerate(records)
+                if one.key is None
+            ),
         )
         return ProduceResponse(
             responses=(TopicProduceResponse(name="t", partition_responses=(refused,)),)
@@ -71,6 +79,7 @@ async def test_without_a_decision_a_refused_record_stops_the_partition() -> None
         refuse(whole, ErrorCode.INVALID_RECORD, most_records=COUNT)
         await until(lambda: whole.partition.state is PartitionState.TARGET_REFUSED)
         assert values(whole.target) == []
+        assert f"INVALID_RECORD (source offset {BAD}: no key)" in whole.partition.status.reason
         whole.flow.interruptions.skip(whole.partition, COUNT, 0)
         await until(lambda: len(values(whole.target)) == COUNT - 1)
         assert whole.partition.skips.count == 1

@@ -76,7 +76,13 @@ def test_any_answer_says_what_the_schema_codec_reads(version: int, data: st.Data
         (
             topic.name,
             [
-                Appended(one.index, one.error_code, one.base_offset, one.error_message)
+                Appended(
+                    one.index,
+                    one.error_code,
+                    one.base_offset,
+                    one.error_message,
+                    one.record_errors,
+                )
                 for one in topic.partition_responses
             ],
         )
