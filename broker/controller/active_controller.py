@@ -51,6 +51,14 @@ TOLD_WITHIN_S: Final = 5.0
 FIRST_BALANCE_S: Final = 5.0
 """How long after its election a controller looks at the balance for the first time, as Kafka's."""
 
+LOOK_AGAIN_S: Final = 10.0
+"""So often the nodes of topics are read again that are left as they are."""
+
+
+class TopicsMended(Exception):
+    """Topics that were left as they are can be read now; the message names them."""
+
+
 EventMaker = Callable[[Cluster], Event]
 """Makes the event out of the cluster as it is when the event is decided."""
 
@@ -72,6 +80,8 @@ class ActiveController:
         self._settings = settings
         self._writes = ControllerStore(store.zookeeper, epoch)
         self._cluster = Cluster(controller_epoch=epoch.number)
+        self._left: frozenset[str] = frozenset()
+        """Topics whose nodes are not understood, or that have states and were not at the start."""
         self._one_event = trio.Lock()
         self._changed = trio.Event()
         self._channels = BrokerChannels(
@@ -103,6 +113,7 @@ class ActiveController:
             unclean=self._unclean(topics),
             deleting=deleting & topics.keys(),
         )
+        self._left = frozenset(names) - topics.keys()
         for name in deleting.difference(names):
             await self._writes.remove_topic(name)  # its last step was interrupted
         live = await self._store.brokers(await self._store.broker_ids())
@@ -124,6 +135,24 @@ class ActiveController:
                     unknown = [name for name in names or () if name not in self._cluster.topics]
                     for name, topic in (await self._new_topics(unknown)).items():
                         await self._carry_out(TopicFound(name=name, assignment=topic))
+                    self._left = frozenset(names or ()) - self._cluster.topics.keys()
+
+    async def watch_left(self) -> None:
+        """Look at the topics that are left as they are; raises TopicsMended."""
+        while True:
+            await trio.sleep(LOOK_AGAIN_S)
+            async with self._one_event:
+                understood = await self._understood(self._left - self._cluster.topics.keys())
+            if understood:
+                raise TopicsMended(", ".join(sorted(understood)))
+
+    async def _understood(self, names: Iterable[str]) -> frozenset[str]:
+        """Return the topics of which all nodes are understood."""
+        found = await self._writes.read_topics(names)
+        _, malformed = await self._writes.read_states(
+            TopicPartition(name, index) for name, topic in found.items() for index in topic.replicas
+        )
+        return frozenset(found) - malformed
 
     async def _new_topics(self, names: Iterable[str]) -> dict[str, TopicAssignment]:
         """Return the topics that nobody has led yet: one with states was left as it is by us."""

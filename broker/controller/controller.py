@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 import trio
 
 from broker.clock import Clock
-from broker.controller.active_controller import ActiveController, EventMaker
+from broker.controller.active_controller import ActiveController, EventMaker, TopicsMended
 from broker.controller.channels import Deposed
 from broker.controller.cluster import ApiError, Cluster, Decision
 from broker.controller.settings import ControllerSettings
@@ -89,6 +89,12 @@ class Controller:
                 for fault in group.exceptions:
                     _LOG.warning("this broker resigns as the controller: %s", fault)
                 await trio.sleep(RETRY_S)
+            except* TopicsMended as group:
+                _LOG.warning(
+                    "topics were left as they are and can be read now, so that this broker begins"
+                    " anew as the controller: %s",
+                    group.exceptions[0],
+                )
             except* MalformedNode as group:
                 _LOG.error("this broker cannot be the controller: %s", group.exceptions[0])
                 await trio.sleep(MALFORMED_RETRY_S)
@@ -109,6 +115,7 @@ class Controller:
             self._active = active
             nursery.start_soon(active.watch_brokers)
             nursery.start_soon(active.watch_topics)
+            nursery.start_soon(active.watch_left)
             nursery.start_soon(active.watch_deletions)
             nursery.start_soon(active.watch_disks)
             nursery.start_soon(active.watch_settings)

@@ -81,6 +81,13 @@ class ControllerStore:
     def __init__(self, zookeeper: ZooKeeper, epoch: ControllerEpoch) -> None:
         self._zookeeper = zookeeper
         self._fence = Check(path=tree.CONTROLLER_EPOCH, version=epoch.node_version)
+        self._told: dict[str, str] = {}
+        """What was logged last of each topic that is left as it is: it is looked at often."""
+
+    def _leave(self, name: str, fault: MalformedNode) -> None:
+        if self._told.get(name) != str(fault):
+            self._told[name] = str(fault)
+            _LOG.error("topic %s is left as it is: %s", name, fault)
 
     async def read_topics(self, names: Iterable[str]) -> dict[str, TopicAssignment]:
         """Return the assignments of the topics that (still) exist and can be understood."""
@@ -92,7 +99,7 @@ class ControllerStore:
             try:
                 return tree.decode_topic(name, node.data)
             except MalformedNode as fault:
-                _LOG.error("topic %s is left as it is: %s", name, fault)
+                self._leave(name, fault)
                 return None
 
         return await all_of(names, read)
@@ -115,7 +122,7 @@ class ControllerStore:
             try:
                 state = tree.decode_state(path, node.data, node.version)
             except MalformedNode as fault:
-                _LOG.error("topic %s is left as it is: %s", partition.topic, fault)
+                self._leave(partition.topic, fault)
                 malformed.add(partition.topic)
                 return None
             return replace(state, written_zxid=node.modified_zxid)
