@@ -27,6 +27,18 @@ def _report() -> Act:
     return report
 
 
+def _history() -> Act:
+    from spark_audit.commands import history
+
+    return history
+
+
+def _diff() -> Act:
+    from spark_audit.commands import diff
+
+    return diff
+
+
 def _package() -> Act:
     from spark_audit.commands import package
 
@@ -50,6 +62,13 @@ def _faults() -> Faults:
     return dict.fromkeys(faults, ExitStatus.BAD_INPUT)
 
 
+_RESULT: Final = Word(
+    name="folder",
+    metavar="FOLDER",
+    help="the folder of a result",
+    convert=Path,
+    completes=Completes.DIRECTORY,
+)
 _ON_A_CLUSTER: Final = (
     Option(
         names=("--master",),
@@ -125,15 +144,7 @@ PROGRAM: Final = Program(
                 "spark-audit report --json audit",
                 "spark-audit report --html audit.html audit",
             ),
-            words=(
-                Word(
-                    name="folder",
-                    metavar="FOLDER",
-                    help="the folder of a result",
-                    convert=Path,
-                    completes=Completes.DIRECTORY,
-                ),
-            ),
+            words=(_RESULT,),
             options=(
                 Option(names=("--json",), help="print verdict.json and all findings"),
                 Option(
@@ -149,6 +160,33 @@ PROGRAM: Final = Program(
                     help="the address of this documentation, for links in the page",
                 ),
             ),
+        ),
+        Command(
+            name="history",
+            help="Print the verdicts of the nights that are kept, one a line.",
+            load=_history,
+            examples=("spark-audit history audit",),
+            words=(_RESULT,),
+            statuses={
+                ExitStatus.DONE: "There are nights.",
+                ExitStatus.BAD_INPUT: "No night is kept there, or one cannot be read.",
+            },
+        ),
+        Command(
+            name="diff",
+            help="Print which findings are new, and which are gone, between two nights.",
+            load=_diff,
+            examples=("spark-audit diff audit 20260101T020000Z 20260102T020000Z",),
+            words=(
+                _RESULT,
+                Word(name="earlier", metavar="NIGHT", help="a night that `history` names"),
+                Word(name="later", metavar="NIGHT", help="another one"),
+            ),
+            statuses={
+                ExitStatus.DONE: "The later night has no finding that the earlier one had not.",
+                ExitStatus.FAILED: "The later night has new findings.",
+                ExitStatus.BAD_INPUT: "The later night could not tell, or the input is bad.",
+            },
         ),
         Command(
             name="package",

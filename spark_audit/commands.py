@@ -14,6 +14,7 @@ from runtime.program import ExitStatus
 from runtime.starting import unwind_at_signals
 from spark_audit.archive import COMPILED, write_archive
 from spark_audit.result.exporter import serve
+from spark_audit.result.history import change_between, change_lines, history_lines
 from spark_audit.result.page import html_page
 from spark_audit.result.report import long_report, short_report
 from spark_audit.result.store import Result, ResultUnusable
@@ -124,6 +125,26 @@ def report(options: Options) -> int:
     else:
         print_lines(long_report(verdict, result.findings()))
     return _finish(verdict)
+
+
+def history(options: Options) -> int:
+    """Print a line for each night that is kept."""
+    result = Result(options.folder)
+    nights = [result.night(name) for name in result.nights()]
+    if not nights:
+        raise ResultUnusable(f"{options.folder}: no night is kept there")
+    print_lines(history_lines(nights))
+    return ExitStatus.DONE
+
+
+def diff(options: Options) -> int:
+    """Print which findings are new and which are gone between two nights."""
+    result = Result(options.folder)
+    earlier, later = result.night(options.earlier), result.night(options.later)
+    print_lines(change_lines(earlier, later))
+    if later.answer is Answer.UNKNOWN:
+        return ExitStatus.BAD_INPUT
+    return ExitStatus.FAILED if change_between(earlier, later).new else ExitStatus.DONE
 
 
 def serve_metrics(options: Options) -> int:

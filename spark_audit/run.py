@@ -72,6 +72,7 @@ def run_audit(
         )
         result.write_text(VERDICT, encode(verdict))
         result.write_text(PROMETHEUS, textfile(verdict))
+        result.keep_night(verdict)
     return verdict
 
 

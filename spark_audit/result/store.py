@@ -1,12 +1,13 @@
 """The folder a result lies in: findings and summary as Parquet, verdict.json, audit.prom.
 
     DIR/findings/*.parquet    DIR/summary/*.parquet    DIR/verdict.json    DIR/audit.prom
-    DIR/earlier.json
+    DIR/earlier.json    DIR/history/NIGHT.json
 
 One folder holds one result. A new one replaces it whole when it is complete, so that a reader never
 sees the numbers of one run beside the findings of another; other files are left alone. The memory
-of earlier audits (`earlier`) stays until an audit that could tell renews it. Of two audits at once
-the second is refused: it would mix its files with the other's.
+of earlier audits (`earlier`) stays until an audit that could tell renews it, and a night's verdict
+(`history`) for HISTORY_NIGHTS nights. Of two audits at once the second is refused: it would mix its
+files with the other's.
 """
 
 import fcntl
@@ -22,12 +23,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_audit.compare.summary import ARROW_FINDINGS
+from spark_audit.result import history
+from spark_audit.result.history import KeptVerdict
+from spark_audit.result.verdict import Verdict
 
 FINDINGS: Final = "findings"
 SUMMARY: Final = "summary"
 VERDICT: Final = "verdict.json"
 PROMETHEUS: Final = "audit.prom"
 EARLIER: Final = "earlier.json"
+HISTORY: Final = "history"
+HISTORY_NIGHTS: Final = 400
 _PARTS: Final = (FINDINGS, SUMMARY, PROMETHEUS, VERDICT)
 _UNFINISHED: Final = ".new-"
 
@@ -70,6 +76,26 @@ class Result:
         except OSError as error:
             raise ResultUnusable(f"{path}: {error.strerror}") from error
 
+    def nights(self) -> list[str]:
+        """Return the nights that are kept, in order."""
+        return sorted(path.stem for path in (self.folder / HISTORY).glob("*.json"))
+
+    def night(self, name: str) -> KeptVerdict:
+        """Return the verdict of a night; raises ResultUnusable if there is none."""
+        path = self.folder / HISTORY / f"{name}.json"
+        if name not in self.nights():
+            raise ResultUnusable(f"{self.folder}: no night {name!r}; see `spark-audit history`")
+        try:
+            return history.decode(name, path.read_text())
+        except (OSError, ValueError) as error:
+            raise ResultUnusable(f"{path}: {error}") from error
+
+    def keep_night(self, verdict: Verdict) -> None:
+        """Keep what this night found."""
+        one = history.kept(verdict, self.findings())
+        (self.folder / HISTORY).mkdir(exist_ok=True)
+        self.write_text(f"{HISTORY}/{one.night}.json", history.encode(one))
+
     def write_text(self, name: str, text: str) -> None:
         """Write one of the small files."""
         (self.folder / name).write_text(text)
@@ -100,10 +126,20 @@ def replace_result(folder: Path) -> Iterator[Result]:
             (folder / VERDICT).unlink(missing_ok=True)
             if (remembered := Path(made) / EARLIER).exists():
                 remembered.replace(folder / EARLIER)
+            _add_nights(Path(made) / HISTORY, folder / HISTORY)
             for part in _PARTS:
                 _replace(Path(made) / part, folder / part)
     except OSError as error:
         raise ResultUnusable(f"{error.filename or folder}: {error.strerror}") from error
+
+
+def _add_nights(new: Path, kept: Path) -> None:
+    """Move tonight's file to the others, and remove the oldest of too many."""
+    for night in sorted(new.glob("*.json")):
+        kept.mkdir(exist_ok=True)
+        night.replace(kept / night.name)
+    for old in sorted(kept.glob("*.json"))[:-HISTORY_NIGHTS]:
+        old.unlink()
 
 
 @contextmanager

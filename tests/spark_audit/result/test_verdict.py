@@ -378,13 +378,13 @@ def test_a_time_that_no_calendar_has_is_given_as_it_is(timestamp_ms: int) -> Non
 def test_a_verdict_printed_as_json_is_json(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def audited(*_: object) -> Verdict:
+    def audited(*_: object, **__: object) -> Verdict:
         with replace_result(tmp_path) as result:
             result.write_text(VERDICT, encode(UNKNOWN))
         return UNKNOWN
 
     monkeypatch.setattr("spark_audit.commands.run_audit", audited)
     monkeypatch.setattr("spark_audit.commands.unwind_at_signals", lambda: None)
-    given = {"master": "local[1]", "conf": None}
+    given = {"master": "local[1]", "conf": None, "full": False}
     run(Options(configuration=None, output=tmp_path, topic=None, json=True, **given))
     assert decode(capsys.readouterr().out) == UNKNOWN
