@@ -3,10 +3,11 @@
 import json
 import logging
 import os
+import secrets
 import signal
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +24,7 @@ GROUP: Final = "departure-board"
 PARTITIONS: Final = 6
 BROKERS: Final = 3
 SITES: Final = ("dc1", "dc2")
+WITNESS_SECRET: Final = "witness.secret"  # noqa: S105 - the name of a file
 REBALANCE_DELAY_MS: Final = 200
 """How long a new group waits for more members; Kafka waits 3 s, its quick start not at all."""
 READY_TIMEOUT_S: Final = 40
@@ -157,7 +159,8 @@ class Stack:
         return f"{lines[-1]} (see {log})"
 
     def write_configuration(self) -> None:
-        """Write dc.yaml for the sites as they are."""
+        """Write dc.yaml for the sites as they are, and the secret that it names."""
+        write_secret(self.folder / WITNESS_SECRET)
         clusters = "".join(
             f"  {name}:\n    bootstrap: [{self.sites[name].bootstrap.replace(',', ', ')}]\n"
             for name in SITES
@@ -168,6 +171,7 @@ class Stack:
             "flows:\n  - source: dc1\n    target: dc2\n"
             f'    topics: {{include: ["{TOPIC}.*"]}}\n    groups: {{include: [".*"]}}\n'
             f"coordination:\n  zookeeper: {self.witness.address}\n"
+            f"  auth: {{username: kafka-dr, password_file: {WITNESS_SECRET}}}\n"
             "failover:\n  initial_active: dc1\n"
             "audit:\n  output: audit\n"
             f"metrics:\n  mirror_port: {self.ports.mirror_metrics}\n"
@@ -180,6 +184,14 @@ class Stack:
             process = await open_child([*command(program), *arguments], output=log)
         self.children[name] = process
         return process
+
+
+def write_secret(file: Path) -> None:
+    """Write a new password that only we can read; one that is there stays."""
+    with suppress(FileExistsError):
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as opened:
+            opened.write(secrets.token_urlsafe(32))
 
 
 def command(program: str) -> list[str]:

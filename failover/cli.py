@@ -66,6 +66,12 @@ def _recover() -> Act:
     return lambda options: stop_at_signals(recover_witness, options)
 
 
+def _secure() -> Act:
+    from failover.commands import secure_witness, stop_at_signals
+
+    return lambda options: stop_at_signals(secure_witness, options)
+
+
 def _serve() -> Act:
     from failover.commands import stop_at_signals
     from failover.exporter import serve
@@ -83,6 +89,7 @@ def _faults() -> Faults:
     from failover.lease import LeaseHeld, LeaseLost
     from failover.promote import PromotionRefused
     from failover.recover import CannotRecover
+    from failover.secure import CannotSecure
     from failover.store import Superseded
     from runtime.config import ConfigurationError
     from runtime.metrics import AddressInUse
@@ -101,6 +108,7 @@ def _faults() -> Faults:
         PairContradicted,
         PairUnknown,
         CannotRecover,
+        CannotSecure,
     )
     failed = (RollbackStuck, StepFailed, LeaseLost, Superseded)
     return {
@@ -191,6 +199,16 @@ PROGRAM: Final = Program(
                 ),
                 Option(names=("--write",), help="write what is shown to witness and clusters"),
             ),
+            reads_configuration=True,
+        ),
+        Command(
+            name="secure",
+            help="Show which nodes of the witness others may touch, and give them to our login.",
+            details="For a witness that was used without a login, and for a new password. The "
+            "status is 1 where others may touch a node.",
+            load=_secure,
+            examples=("failover secure dc.yaml", "failover secure --write dc.yaml"),
+            options=(Option(names=("--write",), help="take the rights of others away"),),
             reads_configuration=True,
         ),
         Command(

@@ -13,6 +13,7 @@ from failover.plan import PromotionRequest, plan_document
 from failover.promote import PromotionRefused, make_plan, open_controller, plan_lines
 from failover.recover import recover
 from failover.report import has_slipped, left_steps, summary
+from failover.secure import secure
 from failover.status import read_status, status_document, status_lines
 from failover.steps import PromotionKind, PromotionState, StepName
 from runtime.clock import now_ms
@@ -24,7 +25,7 @@ from runtime.patient_output import printing_aside
 from runtime.program import ExitStatus
 from runtime.signals import cancel_on_signal
 from runtime.tasks import background_tasks
-from runtime.zookeeper import open_zookeeper
+from runtime.witness_session import open_witness
 
 
 def show(line: str) -> None:
@@ -108,9 +109,7 @@ async def plan(options: Options) -> int:
 async def status(options: Options) -> int:
     """Print roles, fences, flows and promotions."""
     coordination = options.configuration.coordination
-    async with open_zookeeper(
-        coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
-    ) as zookeeper:
+    async with open_witness(coordination) as zookeeper:
         async with open_clusters(options.configuration) as clusters:
             seen = await require_pair(options.configuration, zookeeper, clusters)
         found = await read_status(options.configuration, zookeeper, seen.known_active)
@@ -141,6 +140,12 @@ async def divergence(options: Options) -> int:
     )
     complain("failover", said) if options.json else show(said)
     return ExitStatus.FAILED if tally.pending or tally.not_looked else ExitStatus.DONE
+
+
+async def secure_witness(options: Options) -> int:
+    """Show which nodes of the witness others may touch, and take them back with --write."""
+    is_secure = await secure(options.configuration, write=options.write, show=show)
+    return ExitStatus.DONE if is_secure else ExitStatus.FAILED
 
 
 async def recover_witness(options: Options) -> int:

@@ -31,7 +31,7 @@ from runtime.map_registry import WitnessWriters
 from runtime.pair.opening import open_clusters, require_pair
 from runtime.topic_names import diverged_topic
 from runtime.witness import WitnessPaths
-from runtime.zookeeper import open_zookeeper
+from runtime.witness_session import open_witness
 from wire.net import NetworkFault
 from wire.net.operations import read_partition
 from wire.record_batch import CorruptBatch, Record
@@ -320,9 +320,7 @@ async def list_divergence(configuration: Configuration, tell: Tell) -> Tally:
     """
     coordination, tally = configuration.coordination, Tally()
     paths = WitnessPaths(root=coordination.path)
-    async with open_zookeeper(
-        coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
-    ) as zookeeper:
+    async with open_witness(coordination) as zookeeper:
         async with open_clusters(configuration) as clusters:
             active = (await require_pair(configuration, zookeeper, clusters)).known_active.site
         journals = await read_journals(zookeeper, paths)

@@ -43,7 +43,8 @@ from runtime.pair.opening import (
 )
 from runtime.tasks import background_tasks
 from runtime.witness import WitnessGarbled, WitnessPaths
-from runtime.zookeeper import ZooKeeper, ZooKeeperFault, open_zookeeper
+from runtime.witness_session import open_witness
+from runtime.zookeeper import ZooKeeper, ZooKeeperFault
 from wire.net import Cluster
 
 _LOG = logging.getLogger(__name__)
@@ -204,9 +205,7 @@ class Follower:
         """Follow the pair; raises what looking raises."""
         coordination = self._configuration.coordination
         async with (
-            open_zookeeper(
-                coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
-            ) as zookeeper,
+            open_witness(coordination) as zookeeper,
             open_clusters(self._configuration) as clusters,
         ):
             reader = JournalReader(zookeeper, WitnessPaths(root=coordination.path))

@@ -33,7 +33,8 @@ from runtime.config import Configuration, FlowConfig
 from runtime.map_registry import WitnessWriters
 from runtime.pair.opening import open_clusters, require_pair
 from runtime.witness import WitnessPaths
-from runtime.zookeeper import ZooKeeper, open_zookeeper
+from runtime.witness_session import open_witness
+from runtime.zookeeper import ZooKeeper
 
 Print: TypeAlias = Callable[[str], None]
 
@@ -208,9 +209,7 @@ async def open_controller(configuration: Configuration, show: Print) -> AsyncIte
     coordination = configuration.coordination
     paths = WitnessPaths(root=coordination.path)
     async with (
-        open_zookeeper(
-            coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
-        ) as zookeeper,
+        open_witness(coordination) as zookeeper,
         hold_lease(zookeeper, paths, wait_ms=2 * coordination.session_timeout_ms) as lease,
     ):
         yield Controller(configuration=configuration, zookeeper=zookeeper, lease=lease, show=show)
@@ -219,9 +218,7 @@ async def open_controller(configuration: Configuration, show: Print) -> AsyncIte
 async def make_plan(configuration: Configuration, request: PromotionRequest) -> Plan | Resume:
     """Return what promote() would do now; raises PromotionRefused."""
     coordination = configuration.coordination
-    async with open_zookeeper(
-        coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
-    ) as zookeeper:
+    async with open_witness(coordination) as zookeeper:
         decision = decide(
             await take_snapshot(
                 configuration,

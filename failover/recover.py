@@ -17,10 +17,11 @@ from runtime.config import Configuration
 from runtime.map_writers import TO_ADOPT, MapWriters
 from runtime.pair.evidence import PairSeen
 from runtime.pair.evidence_number import take_number
-from runtime.pair.opening import look_at_pair, open_clusters, renew_evidence
+from runtime.pair.opening import look_at_pair, make_shared, open_clusters, renew_evidence
 from runtime.pair.recovery import CannotRestore, NothingToRestore, Restore, decide_recovery
 from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
-from runtime.zookeeper import Create, NoNode, Operation, SetData, ZooKeeper, open_zookeeper
+from runtime.witness_session import open_witness
+from runtime.zookeeper import Create, NoNode, Operation, SetData, ZooKeeper
 from wire.net import Cluster
 
 
@@ -42,9 +43,7 @@ async def recover(
     """
     coordination = configuration.coordination
     async with (
-        open_zookeeper(
-            coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
-        ) as zookeeper,
+        open_witness(coordination) as zookeeper,
         open_clusters(configuration) as clusters,
     ):
         seen = await look_at_pair(configuration, zookeeper, clusters)
@@ -132,6 +131,7 @@ async def restore_witness(
             else SetData(path=path, data=data, version=node.version)
         )
     await zookeeper.transaction(writes)
+    await make_shared(zookeeper, paths)
     await _adopt_maps(zookeeper, paths, configuration)
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from runtime import flow_section, security_section
+from runtime import coordination_section, flow_section, security_section
+from runtime.coordination_section import CoordinationConfig, joined, read_coordination
 from runtime.flow_section import FlowConfig, PatternSet, Policy, read_flow, read_site
 from runtime.security_section import confluent_settings, read_security
 from runtime.yaml_section import (
@@ -15,7 +16,6 @@ from runtime.yaml_section import (
     ConfigurationError,
     Key,
     Section,
-    in_brackets,
     read_file,
 )
 from wire.net.security import PLAINTEXT, Security
@@ -38,11 +38,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "clusters.<name>.bootstrap": "The brokers that are asked first.",
         **{f"clusters.<name>.{key}": meaning for key, meaning in security_section.MEANINGS.items()},
         **{f"flows[].{key}": meaning for key, meaning in flow_section.MEANINGS.items()},
-        "coordination.zookeeper": "The witness: a ZooKeeper ensemble apart from both sites.",
-        "coordination.path": "The node below which everything of this service lies. Pairs "
-        "that have a cluster in common need different ones, also in different ensembles.",
-        "coordination.session_timeout_ms": "How long the witness waits for a program that is "
-        "silent. The ensemble's own limits bound it.",
+        **coordination_section.MEANINGS,
         "failover.initial_active": "The site that is active before the first promotion. It may be "
         "left out where all flows have the same source, which it then is.",
         "failover.drain_timeout_ms": "How long a promotion waits for the last records.",
@@ -106,16 +102,7 @@ class ClusterConfig:
     @property
     def bootstrap_servers(self) -> str:
         """Return the addresses as librdkafka's `bootstrap.servers` wants them."""
-        return _joined(self.bootstrap)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoordinationConfig:
-    """The witness: an ensemble apart from both sites, `host:port[,host:port]`."""
-
-    zookeeper: str
-    path: str
-    session_timeout_ms: int
+        return joined(self.bootstrap)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +214,7 @@ def _read(top: Section, path: Path) -> Configuration:
     configuration = Configuration(
         clusters=clusters,
         flows=flows,
-        coordination=_coordination(top.section("coordination")),
+        coordination=read_coordination(top.section("coordination")),
         failover=_failover(top.section("failover", required=False), top, clusters, flows),
         audit=_audit(top.section("audit", required=False), path, clusters),
         metrics=_metrics(top.section("metrics", required=False)),
@@ -251,10 +238,6 @@ def _refuse_alike(top: Section, flows: Sequence[FlowConfig]) -> None:
             )
 
 
-def _joined(addresses: Sequence[Address]) -> str:
-    return ",".join(f"{in_brackets(host)}:{port}" for host, port in addresses)
-
-
 def _clusters(section: Section) -> Mapping[str, ClusterConfig]:
     clusters: dict[str, ClusterConfig] = {}
     for name, cluster in section.named_sections():
@@ -269,22 +252,6 @@ def _clusters(section: Section) -> Mapping[str, ClusterConfig]:
     if len(clusters) < 2:
         raise section.complaint("needs two clusters or more")
     return MappingProxyType(clusters)
-
-
-def _coordination(section: Section) -> CoordinationConfig:
-    addresses = section.addresses("zookeeper")
-    path = section.string("path", "/kafka-dr")
-    if not path.startswith("/") or path.endswith("/"):
-        raise section.error("path", f"{path!r} must begin with '/' and not end with it")
-    if {".", ".."} & set(path.split("/")):
-        raise section.error("path", f"{path!r} must not have '.' or '..' for a part")
-    coordination = CoordinationConfig(
-        zookeeper=_joined(addresses),
-        path=path,
-        session_timeout_ms=section.integer("session_timeout_ms", 6_000, least=2_000, most=60_000),
-    )
-    section.finish()
-    return coordination
 
 
 def _failover(

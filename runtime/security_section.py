@@ -48,12 +48,13 @@ def read_security(cluster: Section) -> Security:
         cluster.known.extend(("ssl", "sasl"))
         return PLAINTEXT
     return Security(
-        tls=_tls(cluster.section("ssl", required=False)) if protocol.endswith("SSL") else None,
+        tls=read_tls(cluster.section("ssl", required=False)) if protocol.endswith("SSL") else None,
         sasl=_sasl(cluster.section("sasl")) if protocol.startswith("SASL") else None,
     )
 
 
-def _tls(section: Section) -> Tls:
+def read_tls(section: Section) -> Tls:
+    """Take a whole section of TLS settings; raises ConfigurationError where a file is broken."""
     tls = Tls(
         ca=section.file_path("ca"),
         certificate=section.file_path("certificate"),

@@ -259,10 +259,15 @@ class WitnessPaths:
         """Return the path of the orders that people have given for a flow."""
         return f"{self.flow(source, target)}/orders"
 
+    @property
+    def groups(self) -> str:
+        """Return the parent of all groups whose members follow the active site."""
+        return f"{self.root}/groups"
+
     def group(self, group_id: str) -> str:
         """Return the parent of a group's members that follow the active site.
 
         A name of dots alone is quoted as well: ZooKeeper takes none of those.
         """
         quoted = quote(group_id, safe="")
-        return f"{self.root}/groups/{quoted if quoted.strip('.') else quoted.replace('.', '%2E')}"
+        return f"{self.groups}/{quoted if quoted.strip('.') else quoted.replace('.', '%2E')}"

@@ -18,11 +18,14 @@ from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import WatchedEvent
 
+from runtime.kazoo_client import kazoo_acl, make_client
 from runtime.tasks import background_tasks
+from runtime.zookeeper_access import OPEN, Grant, Identity, Right, ZooKeeperAccess
 from runtime.zookeeper_faults import (
     BadVersion,
     NodeExists,
     NoNode,
+    NotAllowed,
     NotEmpty,
     ZooKeeperFault,
     ZooKeeperUnreachable,
@@ -46,6 +49,7 @@ __all__ = [
     "NoNode",
     "Node",
     "NodeExists",
+    "NotAllowed",
     "NotEmpty",
     "Operation",
     "SessionState",
@@ -60,7 +64,6 @@ _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 CLOSE_TIMEOUT_S: Final = 3
-RECONNECT_DELAY_S: Final = 1.0  # kazoo's own default backs off up to an hour
 
 
 class SessionState(Enum):
@@ -74,10 +77,18 @@ class SessionState(Enum):
 class ZooKeeper:
     """One session. Made by open_zookeeper; a lost session is replaced by a new one by itself."""
 
-    def __init__(self, client: KazooClient, hosts: str, session_timeout_ms: int) -> None:
-        self._client = client
+    def __init__(self, hosts: str, session_timeout_ms: int, access: ZooKeeperAccess) -> None:
         self._hosts = hosts
         self._session_timeout_ms = session_timeout_ms
+        self._access = access
+        self._refusal = ""
+        self._client = client = make_client(
+            hosts,
+            session_timeout_ms=session_timeout_ms,
+            access=access,
+            on_connected=self._grant,
+            on_refused=self._refuse,
+        )
         self._token = trio.lowlevel.current_trio_token()
         self._state = SessionState.LOST
         self._suspended_since = math.inf
@@ -90,9 +101,12 @@ class ZooKeeper:
         """Return the granted session timeout: after so long without a word from us it ends."""
         return self._session_timeout_ms
 
-    def grant(self, session_timeout_ms: int) -> None:
+    def _grant(self, session_timeout_ms: int) -> None:
         """Take note of what a server grants, which may be less than was asked for."""
         self._session_timeout_ms = session_timeout_ms
+
+    def _refuse(self, why: str) -> None:
+        self._refusal = why
 
     @property
     def state(self) -> SessionState:
@@ -141,7 +155,12 @@ class ZooKeeper:
         if make_parents:
             await self.ensure(path.rpartition("/")[0])
         create = partial(
-            self._client.create_async, path, data, ephemeral=ephemeral, sequence=sequence
+            self._client.create_async,
+            path,
+            data,
+            kazoo_acl(self._access.grants(path)),
+            ephemeral=ephemeral,
+            sequence=sequence,
         )
         return str(await self._call(path, create))
 
@@ -162,13 +181,32 @@ class ZooKeeper:
                 await self.delete(f"{path}/{child}", recursive=True)
         await self._call(path, self._client.delete_async, path, version)
 
+    async def rights(self, path: str) -> tuple[Grant, ...] | None:
+        """Return who may do what with a node; None where there is none."""
+        try:
+            lines, _ = await self._call(path, self._client.get_acls_async, path)
+        except NoNode:
+            return None
+        return tuple(
+            Grant(Identity(line.id.scheme, line.id.id), Right(line.perms)) for line in lines
+        )
+
+    async def set_rights(self, path: str) -> None:
+        """Give a node the rights with which it would be made; raises NotAllowed or NoNode."""
+        await self._call(
+            path, self._client.set_acls_async, path, kazoo_acl(self._access.grants(path))
+        )
+
     async def transaction(self, operations: Sequence[Operation]) -> None:
         """Do all operations or none; raises the fault of the first one that could not be done."""
         request = self._client.transaction()
         for operation in operations:
             match operation:
                 case Create():
-                    request.create(operation.path, operation.data, ephemeral=operation.ephemeral)
+                    rights = kazoo_acl(self._access.grants(operation.path))
+                    request.create(
+                        operation.path, operation.data, rights, ephemeral=operation.ephemeral
+                    )
                 case SetData():
                     request.set_data(operation.path, operation.data, operation.version)
                 case Delete():
@@ -216,6 +254,31 @@ class ZooKeeper:
         """Return when the session is connected."""
         while self._state is not SessionState.CONNECTED:
             await self._state_changed.wait()
+
+    async def start(self, timeout_ms: int) -> None:
+        """Connect, and log in; raises ZooKeeperUnreachable with the last reason."""
+        self._client.start_async()
+        with trio.move_on_after(timeout_ms / 1000):
+            while True:
+                await self.wait_connected()
+                if self._access.login is None:
+                    return
+                try:
+                    await self.sync()  # a login is refused only behind the connection
+                except ZooKeeperUnreachable:
+                    continue
+                return
+        await self.close()
+        why = f": {self._refusal}" if self._refusal else ""
+        raise ZooKeeperUnreachable(
+            f"ZooKeeper {self._hosts} did not answer within {timeout_ms / 1000:g} s{why}"
+        )
+
+    async def close(self) -> None:
+        """End the session."""
+        self._client.remove_listener(self._on_kazoo_state)  # its end is no loss
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_TIMEOUT_S):
+            await trio.to_thread.run_sync(_close, self._client, abandon_on_cancel=True)
 
     async def _call(  # kazoo's results are untyped; the public methods type them
         self,
@@ -308,7 +371,7 @@ class ZooKeeper:
             _LOG.info("ZooKeeper %s: connected again", self._hosts)
         self._was_connected = True
 
-    async def _expire_suspended(self) -> None:
+    async def expire_suspended(self) -> None:
         """Call a session lost when it has been cut off for its whole timeout.
 
         kazoo never says LOST while no server answers, and the server says so only when it is
@@ -329,46 +392,23 @@ class ZooKeeper:
 
 @asynccontextmanager
 async def open_zookeeper(
-    hosts: str, *, session_timeout_ms: int, start_timeout_ms: int = 10_000
+    hosts: str,
+    *,
+    session_timeout_ms: int,
+    start_timeout_ms: int = 10_000,
+    access: ZooKeeperAccess = OPEN,
 ) -> AsyncIterator[ZooKeeper]:
     """Open a session with `host:port[,host:port]`; raises ZooKeeperUnreachable naming them."""
-    client = KazooClient(
-        hosts=hosts,
-        timeout=session_timeout_ms / 1000,
-        connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": RECONNECT_DELAY_S},
-    )
-    zookeeper = ZooKeeper(client, hosts, session_timeout_ms)
-    _tell_grants(client, zookeeper.grant)
-    client.start_async()
+    zookeeper = ZooKeeper(hosts, session_timeout_ms, access)
+    await zookeeper.start(start_timeout_ms)
     try:
-        with trio.move_on_after(start_timeout_ms / 1000):
-            await zookeeper.wait_connected()
-        if zookeeper.state is not SessionState.CONNECTED:
-            raise ZooKeeperUnreachable(
-                f"ZooKeeper {hosts} did not answer within {start_timeout_ms / 1000:g} s"
-            )
         async with background_tasks() as tasks:
-            tasks.start_soon(zookeeper._expire_suspended)  # noqa: SLF001 - its own module
+            tasks.start_soon(zookeeper.expire_suspended)
             yield zookeeper
     finally:
-        client.remove_listener(zookeeper._on_kazoo_state)  # noqa: SLF001 - its end is no loss
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + CLOSE_TIMEOUT_S):
-            await trio.to_thread.run_sync(_close, client, abandon_on_cancel=True)
+        await zookeeper.close()
 
 
 def _close(client: KazooClient) -> None:
     client.stop()
     client.close()
-
-
-def _tell_grants(client: KazooClient, tell: Callable[[int], None]) -> None:
-    """Tell which session timeout each connection is granted, in ms; kazoo keeps it to itself."""
-    connection = client._connection  # noqa: SLF001 - there is no other way to learn it
-    connect: Callable[..., tuple[float, float]] = connection._connect  # noqa: SLF001
-
-    def connect_and_tell(*arguments: object) -> tuple[float, float]:
-        read_timeout_ms, connect_timeout_ms = connect(*arguments)
-        tell(round(read_timeout_ms * 3 / 2))  # kazoo waits for an answer for two thirds of it
-        return read_timeout_ms, connect_timeout_ms
-
-    connection._connect = connect_and_tell  # noqa: SLF001

@@ -30,11 +30,16 @@ class NotEmpty(ZooKeeperFault):
     """The node to delete has children."""
 
 
+class NotAllowed(ZooKeeperFault):
+    """The node's rights name other logins than that of this connection."""
+
+
 _FAULTS: Final[tuple[tuple[type[Exception], type[ZooKeeperFault]], ...]] = (
     (kazoo_errors.NoNodeError, NoNode),
     (kazoo_errors.NodeExistsError, NodeExists),
     (kazoo_errors.BadVersionError, BadVersion),
     (kazoo_errors.NotEmptyError, NotEmpty),
+    (kazoo_errors.NoAuthError, NotAllowed),
     (kazoo_errors.ConnectionLoss, ZooKeeperUnreachable),
     (kazoo_errors.SessionExpiredError, ZooKeeperUnreachable),
     (kazoo_errors.ConnectionClosedError, ZooKeeperUnreachable),
@@ -47,5 +52,7 @@ def fault_of(error: Exception, what: str) -> ZooKeeperFault:
     """Return our fault for an error of kazoo's; `what` names the servers and the path."""
     for kazoo_type, ours in _FAULTS:
         if isinstance(error, kazoo_type):
+            if ours is NotAllowed:
+                return NotAllowed(f"{what}: the node's rights are for another login than ours")
             return ours(f"{what}: {type(error).__name__}")
     return ZooKeeperFault(f"{what}: {error!r}")

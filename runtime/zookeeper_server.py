@@ -5,10 +5,11 @@ import fcntl
 import importlib.util
 import logging
 import socket
+import ssl
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -32,6 +33,7 @@ JARS: Final = (
     "commons-io-*.jar",
 )
 """What a lone server without TLS loads classes from: the JVM opens all that it is given."""
+TLS_JARS: Final = ("netty-*.jar", "commons-*.jar")
 START_TIMEOUT_S: Final = 30
 ANSWER_TIMEOUT_S: Final = 1
 STOP_TIMEOUT_S: Final = 5
@@ -43,12 +45,28 @@ class ZooKeeperServerFailed(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServerDoors:
+    """How clients come in: with neither keys nor users, everybody does."""
+
+    keys: Path | None = None
+    """The server's certificate and private key in one PEM file: it speaks TLS alone."""
+    authorities: Path | None = None
+    """With `keys`: only clients with a certificate of these, a PEM file."""
+    users: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Passwords by user, for SASL's DIGEST-MD5; the digest scheme needs none here."""
+
+
+UNGUARDED: Final = ServerDoors()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ZooKeeperServer:
     """A server that answers on `host`:`port`; `process` is its Java process."""
 
     host: str
     port: int
     process: trio.Process
+    doors: ServerDoors = UNGUARDED
 
     @property
     def address(self) -> str:
@@ -64,22 +82,50 @@ def jar_folder() -> Path:
     return Path(spec.origin).parent / "jars"
 
 
-def _jars() -> list[Path]:
-    return [jar for pattern in JARS for jar in sorted(jar_folder().glob(pattern))]
+def _jars(*, speaks_tls: bool) -> list[Path]:
+    patterns = {*JARS, *TLS_JARS} if speaks_tls else JARS
+    return sorted({jar for pattern in patterns for jar in jar_folder().glob(pattern)})
 
 
-def _configuration(data: Path, host: str, port: int) -> str:
-    return (
+def _configuration(data: Path, host: str, port: int, doors: ServerDoors) -> str:
+    lines = (
         "tickTime=250\ninitLimit=10\nsyncLimit=5\nminSessionTimeout=2000\n"
         "maxSessionTimeout=60000\nmaxClientCnxns=0\nadmin.enableServer=false\n"
         "4lw.commands.whitelist=ruok,srvr,mntr\nautopurge.purgeInterval=1\n"
         "autopurge.snapRetainCount=3\n"
-        f"dataDir={data}\nclientPortAddress={host}\nclientPort={port}\n"
+        f"dataDir={data}\n"
+    )
+    if doors.users:
+        lines += "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n"
+    if doors.keys is None:
+        return lines + f"clientPortAddress={host}\nclientPort={port}\n"
+    return lines + (
+        "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n"
+        f"ssl.keyStore.location={doors.keys}\nssl.keyStore.type=PEM\n"
+        f"ssl.trustStore.location={doors.authorities or doors.keys}\nssl.trustStore.type=PEM\n"
+        f"ssl.clientAuth={'none' if doors.authorities is None else 'need'}\n"
+        f"secureClientPortAddress={host}\nsecureClientPort={port}\n"
     )
 
 
+def _logins(users: Mapping[str, str]) -> str:
+    """Return the users as the Java login modules want them."""
+    lines = "".join(f'    user_{name}="{password}"\n' for name, password in users.items())
+    module = "org.apache.zookeeper.server.auth.DigestLoginModule required"
+    return f"Server {{\n  {module}\n{lines}  ;\n}};\n"
+
+
+def server_command(configuration: Path) -> list[str]:
+    """Return how to start a server on a `zoo.cfg`; raises JavaMissing."""
+    return _command(java_command(), _jars(speaks_tls=True), None, configuration, None)
+
+
 def _command(
-    java: Path, jars: Sequence[Path], archive: ClassArchive | None, configuration: Path
+    java: Path,
+    jars: Sequence[Path],
+    archive: ClassArchive | None,
+    configuration: Path,
+    logins: Path | None,
 ) -> list[str]:
     return [
         str(java),
@@ -90,6 +136,7 @@ def _command(
         "-Xshare:auto",
         "-Dzookeeper.jmx.log4j.disable=true",
         "-Dzookeeper.preAllocSize=1024",
+        *([] if logins is None else [f"-Djava.security.auth.login.config={logins}"]),
         "-cp",
         ":".join(map(str, jars)),
         "org.apache.zookeeper.server.quorum.QuorumPeerMain",
@@ -108,7 +155,20 @@ def _require_free(host: str, port: int) -> None:
             ) from error
 
 
-async def _is_serving(host: str, port: int) -> bool:
+async def _connect(server: ZooKeeperServer) -> trio.abc.Stream:
+    """Connect as a client that asks for nothing but whether the server, our child, serves."""
+    stream = await trio.open_tcp_stream(server.host, server.port)
+    keys = server.doors.keys
+    if keys is None:
+        return stream
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.load_cert_chain(keys)
+    return trio.SSLStream(stream, context, https_compatible=True)
+
+
+async def _is_serving(server: ZooKeeperServer) -> bool:
     """Ask with the four-letter word `srvr`.
 
     A server that is still starting refuses the connection, says that it is not serving, or takes
@@ -117,7 +177,7 @@ async def _is_serving(host: str, port: int) -> bool:
     answer = b""
     with trio.move_on_after(ANSWER_TIMEOUT_S):
         try:
-            async with await trio.open_tcp_stream(host, port) as stream:
+            async with await _connect(server) as stream:
                 await stream.send_all(b"srvr")
                 async for chunk in stream:
                     answer += chunk
@@ -129,7 +189,7 @@ async def _is_serving(host: str, port: int) -> bool:
 async def _wait_serving(server: ZooKeeperServer, output: Path) -> None:
     with trio.move_on_after(START_TIMEOUT_S):
         while server.process.poll() is None:
-            if await _is_serving(server.host, server.port):
+            if await _is_serving(server):
                 return
             await trio.sleep(0.05)
     last_words = output.read_text(errors="replace").strip().splitlines()[-1:] or [
@@ -142,7 +202,7 @@ async def _wait_serving(server: ZooKeeperServer, output: Path) -> None:
 
 @asynccontextmanager
 async def run_zookeeper(
-    data: Path, *, host: str = "127.0.0.1", port: int = 0
+    data: Path, *, host: str = "127.0.0.1", port: int = 0, doors: ServerDoors = UNGUARDED
 ) -> AsyncIterator[ZooKeeperServer]:
     """Run a server on `data` (kept across runs) until the block ends; port 0 takes a free one.
 
@@ -150,7 +210,7 @@ async def run_zookeeper(
     one folder, so it is locked. The server ends with this process, even when that is killed by
     SIGKILL.
     """
-    java, jars = java_command(), _jars()
+    java, jars = java_command(), _jars(speaks_tls=doors.keys is not None)
     archive = class_archive(java, jars)
     chosen = port or free_port(host)
     _require_free(host, chosen)
@@ -161,12 +221,17 @@ async def run_zookeeper(
             data.mkdir(parents=True, exist_ok=True)
             lock = opened.enter_context((data / "lock").open("w"))
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            configuration.write_text(_configuration(data, host, chosen))
+            configuration.write_text(_configuration(data, host, chosen, doors))
+            logins = data / "logins.conf" if doors.users else None
+            if logins is not None:
+                logins.touch(mode=0o600)
+                logins.write_text(_logins(doors.users))
             sink = opened.enter_context(output.open("wb"))
         except OSError as error:
             raise ZooKeeperServerFailed(f"ZooKeeper's data folder {data}: {_why(error)}") from error
-        process = await open_child(_command(java, jars, archive, configuration), output=sink)
-        server = ZooKeeperServer(host=host, port=chosen, process=process)
+        command = _command(java, jars, archive, configuration, logins)
+        process = await open_child(command, output=sink)
+        server = ZooKeeperServer(host=host, port=chosen, process=process, doors=doors)
         try:
             await _wait_serving(server, output)
             yield server

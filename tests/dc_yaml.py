@@ -10,6 +10,8 @@ Topics: TypeAlias = str | Sequence[str] | Section
 """A pattern, several, or the whole section."""
 NOTHING: Final[Section] = MappingProxyType({})
 FREE_PORTS: Final[Section] = {"mirror_port": 0, "failover_port": 0, "audit_port": 0}
+LOGIN: Final[Section] = MappingProxyType({"username": "tests", "password": "of the tests"})
+"""As `tests.zookeeper` has it."""
 NOWHERE: Final = "127.0.0.1:1"
 """An address where nobody listens."""
 
@@ -47,7 +49,7 @@ def dc_yaml(
         for name, one in clusters.items()
     ]
     rest = {
-        "coordination": {"zookeeper": witness, "path": path, **coordination},
+        "coordination": {"zookeeper": witness, "path": path, "auth": LOGIN, **coordination},
         **sections,
         "metrics": metrics,
     }
@@ -61,7 +63,8 @@ def dc_yaml(
 def _written(value: object) -> str:
     """Return YAML on one line, with names unquoted, so that tests may replace a setting in it."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{name}: {_written(one)}" for name, one in value.items()) + "}"
+        settings = (f"{name}: {_written(one)}" for name, one in value.items() if one is not None)
+        return "{" + ", ".join(settings) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_written, value)) + "]"
     return json.dumps(value)

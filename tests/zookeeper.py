@@ -5,19 +5,46 @@ Most tests want one to write into, not to start and stop it: they share that of 
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from kazoo.client import KazooClient
 
+from runtime.kazoo_client import kazoo_acl
 from runtime.ports import free_port
+from runtime.zookeeper import ZooKeeper, open_zookeeper
+from runtime.zookeeper_access import Login, LoginMechanism, ZooKeeperAccess
 from tests.forked import start_program
 
 OFTEN: Final = {"max_tries": -1, "delay": 0.05, "backoff": 1, "max_jitter": 0.0}
 """kazoo waits ever longer between attempts otherwise: a server is there in a second."""
+PASSWORD: Final = "of the tests"  # noqa: S105
+"""All tests log in at the witness: a program that does not is refused by what others made."""
+ACCESS: Final = ZooKeeperAccess(
+    login=Login(mechanism=LoginMechanism.DIGEST, username="tests", password=PASSWORD)
+)
+OTHER_LOGINS: Final = ("dr:right", "dr:new", "dr:old")
+"""Those of tests about logins: what they have made is deleted as well."""
 KEPT: Final = "zookeeper"
 """What the server itself keeps below its root."""
+
+
+def open_witness_of_tests(
+    address: str, session_timeout_ms: int = 4_000
+) -> AbstractAsyncContextManager[ZooKeeper]:
+    """Open a session with the login of all tests."""
+    return open_zookeeper(address, session_timeout_ms=session_timeout_ms, access=ACCESS)
+
+
+def look(address: str, **settings: Any) -> KazooClient:
+    """Return a client that has not been started, with the login of all tests."""
+    return KazooClient(
+        hosts=address,
+        auth_data=[("digest", f"tests:{PASSWORD}")],
+        default_acl=kazoo_acl(ACCESS.grants("")),
+        **settings,
+    )
 
 
 @contextmanager
@@ -29,7 +56,7 @@ def run_witness(folder: Path) -> Iterator[str]:
         process = start_program(*arguments, output=nowhere)
     address = f"127.0.0.1:{port}"
     try:
-        client = KazooClient(hosts=address, connection_retry=OFTEN)
+        client = look(address, connection_retry=OFTEN)
         client.start(timeout=120)
         client.stop()
         client.close()
@@ -41,8 +68,10 @@ def run_witness(folder: Path) -> Iterator[str]:
 
 def make_empty(address: str) -> None:
     """Delete every node."""
-    client = KazooClient(hosts=address)
+    client = look(address)
     client.start(timeout=120)
+    for login in OTHER_LOGINS:
+        client.add_auth("digest", login)
     try:
         for child in client.get_children("/"):
             if child != KEPT:

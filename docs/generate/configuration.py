@@ -16,7 +16,7 @@ clusters:
   dc2: {bootstrap: ["k:9092"]}
 flows:
   - {source: dc1, target: dc2, throttle: {topics: {"pattern": 1048576}}}
-coordination: {zookeeper: "w:2181"}
+coordination: {zookeeper: "w:2181", auth: {username: u, password: p}, tls: {check_hostname: true}}
 """  # noqa: E501 - a file for the parser, not for people
 """A file that has the parser ask for all keys that there are."""
 
@@ -31,6 +31,7 @@ flows:
     groups: {include: [".*"]}
 coordination:
   zookeeper: witness1:2181,witness2:2181,witness3:2181
+  auth: {username: kafka-dr, password_file: /etc/kafka-dr/witness.secret}
 failover:
   initial_active: dc1
   drain_timeout_ms: 60000

@@ -10,12 +10,13 @@ import logging
 from threading import Condition, Lock
 from typing import Any, Final
 
-from kazoo.client import KazooClient, KazooState
+from kazoo.client import KazooState
 from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import ZnodeStat
 
 from runtime.config import Configuration
+from runtime.kazoo_client import make_client
 from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
 
 _LOG = logging.getLogger(__name__)
@@ -43,10 +44,12 @@ class ActiveSiteWatch:
         self._posted: dict[str, bytes] = {}
         self._posting = Lock()
         self._timeout_s = coordination.session_timeout_ms / 1000
-        self._client = KazooClient(
-            hosts=coordination.zookeeper,
-            timeout=self._timeout_s,
-            connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": 1.0},
+        self._refusal = ""
+        self._client = make_client(
+            coordination.zookeeper,
+            session_timeout_ms=coordination.session_timeout_ms,
+            access=coordination.access,
+            on_refused=self._on_refused,
         )
         path = self._path = WitnessPaths(root=coordination.path).active
         self._client.add_listener(self._on_state)
@@ -56,7 +59,7 @@ class ActiveSiteWatch:
         except (KazooException, KazooTimeoutError) as error:
             self.close()
             raise WitnessUnreachable(
-                f"the witness at {coordination.zookeeper} does not answer: {error}"
+                f"the witness at {coordination.zookeeper} does not answer: {self._refusal or error}"
             ) from error
         with self._changed:
             self._changed.wait_for(lambda: self._current is not None, START_TIMEOUT_S)
@@ -156,6 +159,10 @@ class ActiveSiteWatch:
                     self._put(path, self._posted[path])
             except WitnessUnreachable as error:
                 _LOG.warning("what this client has posted may be gone: %s", error)
+
+    def _on_refused(self, why: str) -> None:
+        """Called in a thread of kazoo's."""
+        self._refusal = why
 
     def _on_state(self, state: str) -> None:
         """Called in a thread of kazoo's. Ask no server for more than it has once we are forgotten.

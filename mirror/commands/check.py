@@ -49,7 +49,9 @@ from runtime.config import ClusterConfig, Configuration, FlowConfig
 from runtime.pair.opening import look_at_pair, open_clusters
 from runtime.running_flow import explain, find_differences
 from runtime.witness import ActiveSite, FlowCommand, WitnessGarbled, WitnessPaths
-from runtime.zookeeper import SessionState, ZooKeeper, ZooKeeperFault, open_zookeeper
+from runtime.witness_rights import describe_access
+from runtime.witness_session import open_witness
+from runtime.zookeeper import SessionState, ZooKeeper, ZooKeeperFault
 from wire.errors import ErrorCode
 from wire.net import NetworkFault, open_cluster
 from wire.net.cluster import Cluster
@@ -70,26 +72,11 @@ class CheckFailed(Exception):
 
 async def check(configuration: Configuration) -> AsyncIterator[str]:
     """Yield the lines of the check; raises CheckFailed."""
-    coordination = configuration.coordination
     roles: dict[str, list[str]] = {}
     wrong: list[str] = []
     try:
-        async with open_zookeeper(
-            coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
-        ) as zookeeper:
-            yield f"witness {coordination.zookeeper}: answers"
-            yield told_clock(await witness_clock(zookeeper, coordination.path))
-            async with open_clusters(configuration) as clusters:
-                seen = await look_at_pair(configuration, zookeeper, clusters)
-            lines, contradiction = told_pair(seen)
-            for line in lines:
-                yield line
-            wrong += [] if contradiction is None else [contradiction]
-            for flow in configuration.flows:
-                roles[flow.name] = await _role(zookeeper, configuration, flow)
-                paths = WitnessPaths(root=coordination.path)
-                differing = await find_differences(zookeeper, paths, flow)
-                wrong += [explain(flow, differing)] if differing else []
+        async for line in _ask_witness(configuration, roles, wrong):
+            yield line
     except (ZooKeeperFault, WitnessGarbled) as fault:
         raise CheckFailed(str(fault)) from fault
     spoken: dict[str, list[Spoken]] = {}
@@ -107,6 +94,33 @@ async def check(configuration: Configuration) -> AsyncIterator[str]:
         wrong += [f"flow {flow.name}: {line}" for line in of_flow]
     if wrong:
         raise CheckFailed("; ".join(wrong))
+
+
+async def _ask_witness(
+    configuration: Configuration, roles: dict[str, list[str]], wrong: list[str]
+) -> AsyncIterator[str]:
+    """Yield what the witness says; fill in the role of each flow, and what is wrong.
+
+    Raises ZooKeeperFault, WitnessGarbled.
+    """
+    coordination = configuration.coordination
+    async with open_witness(coordination) as zookeeper:
+        yield f"witness {coordination.zookeeper}: answers"
+        access, open_to_others = await describe_access(zookeeper, coordination)
+        wrong += [] if open_to_others is None else [open_to_others]
+        yield access
+        yield told_clock(await witness_clock(zookeeper, coordination.path))
+        async with open_clusters(configuration) as clusters:
+            seen = await look_at_pair(configuration, zookeeper, clusters)
+        lines, contradiction = told_pair(seen)
+        for line in lines:
+            yield line
+        wrong += [] if contradiction is None else [contradiction]
+        for flow in configuration.flows:
+            roles[flow.name] = await _role(zookeeper, configuration, flow)
+            paths = WitnessPaths(root=coordination.path)
+            differing = await find_differences(zookeeper, paths, flow)
+            wrong += [explain(flow, differing)] if differing else []
 
 
 async def _role(zookeeper: ZooKeeper, configuration: Configuration, flow: FlowConfig) -> list[str]:

@@ -13,14 +13,8 @@ from mirror.workers.handover import Assignment
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
 from runtime.witness import WitnessGarbled, WitnessPaths, WorkerInfo
-from runtime.zookeeper import (
-    BadVersion,
-    NodeExists,
-    NoNode,
-    ZooKeeper,
-    ZooKeeperFault,
-    open_zookeeper,
-)
+from runtime.witness_session import open_witness
+from runtime.zookeeper import BadVersion, NodeExists, NoNode, ZooKeeper, ZooKeeperFault
 
 
 class OrderFailed(Exception):
@@ -75,9 +69,7 @@ async def _order(
     coordination = configuration.coordination
     paths = WitnessPaths(root=coordination.path)
     try:
-        async with open_zookeeper(
-            coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
-        ) as zookeeper:
+        async with open_witness(coordination) as zookeeper:
             await _change(zookeeper, paths.orders(flow.source, flow.target), change)
             worker = await zookeeper.get(paths.worker(flow.source, flow.target))
             workers = await zookeeper.children(paths.workers(flow.source, flow.target)) or ()

@@ -34,7 +34,8 @@ from runtime.map_registry import MapNotWritten, append_to_map
 from runtime.map_writers import Writers
 from runtime.output import print_line
 from runtime.witness import WitnessGarbled
-from runtime.zookeeper import ZooKeeperFault, open_zookeeper
+from runtime.witness_session import open_witness
+from runtime.zookeeper import ZooKeeperFault
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
 from wire.net.operations import list_offsets, read_partition
@@ -100,9 +101,7 @@ async def refuse_beside_a_daemon(configuration: Configuration, flow: FlowConfig)
     """Raise CommandFailed if somebody runs the flow, or if that cannot be known."""
     coordination = configuration.coordination
     try:
-        async with open_zookeeper(
-            coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
-        ) as zookeeper:
+        async with open_witness(coordination) as zookeeper:
             workers = await workers_of(zookeeper, configuration, flow)
     except (ZooKeeperFault, WitnessGarbled) as fault:
         raise CommandFailed(

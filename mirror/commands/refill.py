@@ -22,7 +22,8 @@ from runtime.map_writers import Writers
 from runtime.output import print_line
 from runtime.pair.opening import take_over_cluster_id
 from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
-from runtime.zookeeper import ZooKeeperFault, open_zookeeper
+from runtime.witness_session import open_witness
+from runtime.zookeeper import ZooKeeperFault
 from wire.net import NetworkFault
 from wire.topic_partition import TopicPartition
 
@@ -59,9 +60,7 @@ async def _know_again(configuration: Configuration, site: str, links: Links) -> 
     coordination = configuration.coordination
     cluster_id = (await links.source_admin.metadata(refresh=True)).cluster_id
     try:
-        async with open_zookeeper(
-            coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
-        ) as zookeeper:
+        async with open_witness(coordination) as zookeeper:
             if await take_over_cluster_id(configuration, zookeeper, site, cluster_id):
                 print_line(f"{site}: known from now on by its new cluster id {cluster_id}")
     except (ZooKeeperFault, WitnessGarbled) as fault:
@@ -85,9 +84,7 @@ async def _refuse_unless_active(configuration: Configuration, site: str) -> None
     coordination = configuration.coordination
     paths = WitnessPaths(root=coordination.path)
     try:
-        async with open_zookeeper(
-            coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
-        ) as zookeeper:
+        async with open_witness(coordination) as zookeeper:
             node = await zookeeper.get(paths.active)
             active = None if node is None else ActiveSite.decode(node.data)
     except (ZooKeeperFault, WitnessGarbled) as fault:

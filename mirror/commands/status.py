@@ -16,7 +16,8 @@ from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
 from runtime.foreign_json import MAX_BYTES, read_json
 from runtime.witness import WitnessGarbled, WitnessPaths, WorkerInfo
-from runtime.zookeeper import ZooKeeper, ZooKeeperFault, open_zookeeper
+from runtime.witness_session import open_witness
+from runtime.zookeeper import ZooKeeper, ZooKeeperFault
 
 ASK_TIMEOUT_S: Final = 5.0
 OBSERVE_TIMEOUT_S: Final = 20.0
@@ -34,9 +35,7 @@ async def collect(configuration: Configuration) -> StatusReport:
     witness_fault: list[str] = []
     coordination = configuration.coordination
     try:
-        async with open_zookeeper(
-            coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
-        ) as zookeeper:
+        async with open_witness(coordination) as zookeeper:
             workers = [
                 await workers_of(zookeeper, configuration, flow) for flow in configuration.flows
             ]

@@ -36,6 +36,7 @@ from runtime.witness import (
     WitnessPaths,
     WorkerInfo,
 )
+from runtime.witness_session import open_witness
 from runtime.zookeeper import (
     Node,
     NodeExists,
@@ -44,7 +45,6 @@ from runtime.zookeeper import (
     ZooKeeper,
     ZooKeeperFault,
     ZooKeeperUnreachable,
-    open_zookeeper,
 )
 
 _LOG = logging.getLogger(__name__)
@@ -118,9 +118,7 @@ class FlowRunner:
         coordination = self._configuration.coordination
         while True:
             try:
-                async with open_zookeeper(
-                    coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
-                ) as zookeeper:
+                async with open_witness(coordination) as zookeeper:
                     await self._serve(zookeeper)
             except (ZooKeeperFault, WitnessGarbled, PairContradicted, PairUnknown) as fault:
                 self._be(Role.NO_WITNESS, str(fault))

@@ -10,7 +10,8 @@ from runtime.map_registry import Anybody, WitnessWriters
 from runtime.map_writers import Writers
 from runtime.output import complain
 from runtime.witness import WitnessPaths
-from runtime.zookeeper import ZooKeeperFault, open_zookeeper
+from runtime.witness_session import open_witness
+from runtime.zookeeper import ZooKeeperFault
 
 PATIENCE_MS: Final = 5_000
 
@@ -36,11 +37,7 @@ async def open_writers(
     async with AsyncExitStack() as stack:
         try:
             zookeeper = await stack.enter_async_context(
-                open_zookeeper(
-                    coordination.zookeeper,
-                    session_timeout_ms=coordination.session_timeout_ms,
-                    start_timeout_ms=PATIENCE_MS,
-                )
+                open_witness(coordination, start_timeout_ms=PATIENCE_MS)
             )
         except ZooKeeperFault as fault:
             reason = f"the witness does not say who may write the map: {fault}"

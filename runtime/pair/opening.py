@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Final
 
@@ -211,15 +211,20 @@ async def _make_witness(configuration: Configuration, zookeeper: ZooKeeper, seen
     paths = WitnessPaths(root=configuration.coordination.path)
     first = ActiveSite(site=seen.initial_active, epoch=0)
     await zookeeper.ensure(paths.root)
-    try:
+    with suppress(NodeExists):  # another program was first: what it wrote counts
         await zookeeper.transaction(
             (
                 Create(path=paths.pair, data=new_pair(seen).encode()),
                 Create(path=paths.active, data=first.encode()),
             )
         )
-    except NodeExists:
-        return  # another program was first: what it wrote counts
+    await make_shared(zookeeper, paths)
+
+
+async def make_shared(zookeeper: ZooKeeper, paths: WitnessPaths) -> None:
+    """Make the nodes below which applications write: their login may not make them itself."""
+    with suppress(NodeExists):
+        await zookeeper.create(paths.groups)
 
 
 async def _make_pair(configuration: Configuration, zookeeper: ZooKeeper, seen: PairSeen) -> None:

@@ -21,7 +21,8 @@ from runtime.long_nodes import read_document
 from runtime.map_registry import WitnessWriters
 from runtime.running_flow import explain, find_differences
 from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
-from runtime.zookeeper import Node, ZooKeeper, ZooKeeperFault, open_zookeeper
+from runtime.witness_session import open_witness
+from runtime.zookeeper import Node, ZooKeeper, ZooKeeperFault
 from spark_audit.snapshot.arrival_map import read_map
 from spark_audit.snapshot.bounds import (
     PartitionBounds,
@@ -294,9 +295,7 @@ async def _open_witness(
 ) -> AsyncIterator[tuple[ZooKeeper, WitnessPaths]]:
     coordination = configuration.coordination
     try:
-        async with open_zookeeper(
-            coordination.zookeeper, session_timeout_ms=coordination.session_timeout_ms
-        ) as zookeeper:
+        async with open_witness(coordination) as zookeeper:
             yield zookeeper, WitnessPaths(root=coordination.path)
     except ZooKeeperFault as fault:
         raise CannotTell(f"witness ZooKeeper ({coordination.zookeeper}): {fault}") from fault

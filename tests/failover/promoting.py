@@ -25,6 +25,7 @@ from tests.failover.sites import (
     values_of,
 )
 from tests.forked import Call, Process, call_program, start_program
+from tests.zookeeper import look
 
 CONSUMER: dict[str, Any] = {"auto.offset.reset": "earliest", "session.timeout.ms": 6_000, **QUIET}
 PARTITIONS = 3
@@ -154,7 +155,7 @@ class WitnessView:
 @contextmanager
 def open_witness(hosts: str, path: str) -> Iterator[WitnessView]:
     """Look into the witness."""
-    client = KazooClient(hosts=hosts)
+    client = look(hosts)
     client.start()
     try:
         yield WitnessView(client, WitnessPaths(root=path))

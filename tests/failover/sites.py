@@ -29,6 +29,7 @@ from offset_translation.runs import Place
 from runtime.witness import ActiveSite, WitnessPaths
 from tests.clusters import RunningCluster, cluster_in, run_together
 from tests.dc_yaml import Topics, dc_yaml, flow
+from tests.zookeeper import look
 
 READ_TIMEOUT_S = 60
 QUIET: dict[str, Any] = {"log_level": 0}
@@ -77,7 +78,7 @@ class Sites:
     @contextmanager
     def active_site(self, path: str) -> Iterator["ActiveSiteByHand"]:
         """Set the active site as a promotion would; dc1 is where nobody has said anything yet."""
-        client = KazooClient(hosts=self.witness)
+        client = look(self.witness)
         client.start()
         try:
             active = WitnessPaths(root=path).active

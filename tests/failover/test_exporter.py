@@ -14,8 +14,8 @@ from failover.steps import PromotionKind, PromotionState
 from runtime.config import load
 from runtime.ports import free_port
 from runtime.witness import ActiveSite, WitnessPaths, WorkerInfo
-from runtime.zookeeper import open_zookeeper
 from tests.failover.sites import promotable
+from tests.zookeeper import open_witness_of_tests
 
 pytestmark = pytest.mark.integration
 
@@ -38,7 +38,7 @@ async def test_roles_and_the_last_promotion_are_metrics_and_what_is_not_known_is
     tmp_path: Path, empty_zookeeper: str
 ) -> None:
     file = tmp_path / "dc.yaml"
-    async with open_zookeeper(empty_zookeeper, session_timeout_ms=4_000) as zookeeper:
+    async with open_witness_of_tests(empty_zookeeper) as zookeeper:
         down = f"127.0.0.1:{free_port()}"
         text = promotable(
             dc1=down, dc2=down, witness=empty_zookeeper, path="/kafka-dr", topics=".*"
@@ -82,7 +82,7 @@ async def test_a_flow_out_of_a_site_that_is_not_active_rests_although_its_daemon
     tmp_path: Path, empty_zookeeper: str
 ) -> None:
     file = tmp_path / "dc.yaml"
-    async with open_zookeeper(empty_zookeeper, session_timeout_ms=4_000) as zookeeper:
+    async with open_witness_of_tests(empty_zookeeper) as zookeeper:
         down = f"127.0.0.1:{free_port()}"
         file.write_text(
             promotable(down, down, empty_zookeeper, "/kafka-dr", ".*", is_both_ways=True)

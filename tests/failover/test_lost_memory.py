@@ -8,11 +8,11 @@ from time import monotonic
 from typing import Any
 
 import pytest
-from kazoo.client import KazooClient
 
 from runtime.witness import ActiveSite, WitnessPaths
 from tests.failover.promoting import run_mirror, tell
 from tests.failover.sites import Sites, create_topic, pause, produce
+from tests.zookeeper import look
 
 pytestmark = pytest.mark.integration
 
@@ -27,7 +27,7 @@ RUNBOOK = Path(__file__).parents[2] / "docs" / "operate" / "lost-witness.md"
 
 def nodes(witness: str, path: str) -> dict[str, bytes]:
     """Return every node below a path that holds something."""
-    client = KazooClient(hosts=witness)
+    client = look(witness)
     client.start()
     try:
         found: dict[str, bytes] = {}
@@ -48,7 +48,7 @@ def nodes(witness: str, path: str) -> dict[str, bytes]:
 
 
 def wipe(witness: str, path: str) -> None:
-    client = KazooClient(hosts=witness)
+    client = look(witness)
     client.start()
     client.delete(path, recursive=True)
     client.stop()
@@ -58,7 +58,7 @@ def wipe(witness: str, path: str) -> None:
 def restore(witness: str, path: str, copied: dict[str, bytes]) -> None:
     """Have a witness hold an old copy of its tree."""
     wipe(witness, path)
-    client = KazooClient(hosts=witness)
+    client = look(witness)
     client.start()
     for name, data in copied.items():
         client.create(name, data, makepath=True)

@@ -16,10 +16,11 @@ from failover.store import WitnessStore
 from runtime.clock import now_ms
 from runtime.long_nodes import read_document
 from runtime.witness import ActiveSite, WitnessPaths
-from runtime.zookeeper import ZooKeeper, open_zookeeper
+from runtime.zookeeper import ZooKeeper
 from spark_audit.snapshot.seals import promotion_of
 from tests.failover.journals import full_ends, full_facts
 from tests.failover.plans import ALL_WELL, DC1, DC2, PLANNED
+from tests.zookeeper import open_witness_of_tests
 from wire.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.integration
@@ -98,7 +99,7 @@ async def test_twenty_thousand_partitions_move_though_controllers_are_killed(
 ) -> None:
     with trio.fail_after(TIME_LIMIT_S):
         async with (
-            open_zookeeper(empty_zookeeper, session_timeout_ms=10_000) as zookeeper,
+            open_witness_of_tests(empty_zookeeper, 10_000) as zookeeper,
             hold_lease(zookeeper, PATHS, wait_ms=1_000) as lease,
         ):
             await zookeeper.create(PATHS.active, ActiveSite(site="dc1", epoch=0).encode())

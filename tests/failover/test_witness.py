@@ -21,10 +21,11 @@ from failover.store import Superseded, WitnessStore
 from runtime.config import load
 from runtime.ports import free_port
 from runtime.witness import ActiveSite, FlowCommand, WitnessPaths, WorkerInfo
-from runtime.zookeeper import Check, ZooKeeper, open_zookeeper
+from runtime.zookeeper import Check, ZooKeeper
 from runtime.zookeeper_server import run_zookeeper
 from tests.failover.plans import FLOW
 from tests.failover.sites import promotable
+from tests.zookeeper import open_witness_of_tests
 
 pytestmark = pytest.mark.integration
 
@@ -47,7 +48,7 @@ class Witness:
 @asynccontextmanager
 async def open_witness(address: str) -> AsyncIterator[Witness]:
     """Open a session of a witness in which dc1 is active."""
-    async with open_zookeeper(address, session_timeout_ms=SESSION_MS) as zookeeper:
+    async with open_witness_of_tests(address, SESSION_MS) as zookeeper:
         first = ActiveSite(site="dc1", epoch=0)
         await zookeeper.create(PATHS.active, first.encode(), make_parents=True)
         yield Witness(zookeeper)
@@ -244,7 +245,7 @@ async def test_an_application_follows_a_witness_that_has_lost_its_data(tmp_path:
         await server.process.wait()
         await first.aclose()
         async with run_zookeeper(tmp_path / "empty", port=port) as fresh:
-            async with open_zookeeper(fresh.address, session_timeout_ms=SESSION_MS) as zookeeper:
+            async with open_witness_of_tests(fresh.address, SESSION_MS) as zookeeper:
                 moved = ActiveSite(site="dc2", epoch=1)
                 await zookeeper.create(PATHS.active, moved.encode(), make_parents=True)
                 known = ActiveSite(site="dc1", epoch=0)

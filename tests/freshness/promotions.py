@@ -20,13 +20,13 @@ from typing import Any, Final
 import trio
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from kazoo.client import KazooClient
 
 from runtime.witness import ActiveSite, WitnessPaths
 from tests.bench.measure.ledger import RunFailed, say
 from tests.bench.stage.clusters import cold_stage, run_bundled
 from tests.bench.stage.served import Served
 from tests.dc_yaml import dc_yaml, flow
+from tests.zookeeper import look
 from wire.net import NetworkFault, open_cluster
 from wire.net.operations import commit_offsets_of, fetch_offsets_of, list_offsets
 from wire.topic_partition import TopicPartition
@@ -209,7 +209,7 @@ class Writer:
 @contextmanager
 def _writer(bootstrap: str, witness: str) -> Iterator[Writer]:
     writer = Writer(Producer({"bootstrap.servers": bootstrap, **NO_RETRIES}))
-    client = KazooClient(hosts=witness)
+    client = look(witness)
     client.start()
     client.DataWatch(WitnessPaths(root=PATH).active, writer.see)
     try:

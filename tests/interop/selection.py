@@ -16,6 +16,7 @@ QUICK_FILES: Final = frozenset(
         "test_judgement.py",
         "test_peers.py",
         "test_wire_net.py",
+        "test_witness_ensemble.py",
     }
 )
 QUICK_PAIR: Final = Pair(source=KAFKA_3_KRAFT, target=KAFKA_4_KRAFT)

@@ -14,7 +14,6 @@ import pytest
 import trio
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 from confluent_kafka.admin import AclOperation, ResourceType
-from kazoo.client import KazooClient
 
 from failover.client import SiteProducer
 from runtime.witness import WitnessPaths
@@ -40,6 +39,7 @@ from tests.interop.sites import (
 )
 from tests.mirror.daemon import MirrorProcess, run_mirror, wait_until
 from tests.secured_cluster import USER
+from tests.zookeeper import look
 from wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -241,7 +241,7 @@ def test_a_transaction_that_does_not_end_is_named_and_may_be_committed_afterward
 
 def follow(witness: str, root: str, group: str) -> None:
     """Say that a member follows the active site: a promotion waits for it behind the fence."""
-    client = KazooClient(hosts=witness)
+    client = look(witness)
     client.start()
     client.create(f"{WitnessPaths(root=root).group(group)}/member", b"", makepath=True)
     client.stop()

@@ -26,6 +26,7 @@ from tests.failover.sites import (
     pause,
 )
 from tests.forked import Process, start_program
+from tests.zookeeper import look
 from wire.errors import ErrorCode
 from wire.net import open_cluster
 from wire.net.operations import append, list_offsets, read_partition
@@ -89,7 +90,7 @@ def configure(sites: Sites, folder: Path, topics: str, more: str = "", *, back: 
 def register_map_writer(sites: Sites, folder: Path, source: str, target: str) -> None:
     """Have the witness of a configuration in this folder know MAP_WRITER as a program of ours."""
     path = WitnessPaths(root=f"/{folder.name}").map_writers(source, target)
-    client = KazooClient(hosts=sites.witness)
+    client = look(sites.witness)
     client.start()
     client.create(path, MapWriters(registered={MAP_WRITER: 0}).encode(), makepath=True)
     client.stop()
@@ -250,7 +251,7 @@ def witness_on(folder: Path, port: int) -> Iterator[None]:
 @contextmanager
 def witness_of(address: str, configuration: Path) -> Iterator[tuple[KazooClient, WitnessPaths]]:
     """Open a client of the witness, and the paths of a configuration that ``configure`` wrote."""
-    client = KazooClient(hosts=address)
+    client = look(address)
     client.start()
     try:
         yield client, WitnessPaths(root=f"/{configuration.parent.name}")

@@ -15,6 +15,7 @@ from runtime.witness import FlowCommand, WitnessPaths
 from tests.drill.cluster import Cluster, Process, create_topic, run_cluster
 from tests.drill.links import Links
 from tests.mirror.daemon import TIMEOUT_S, one_flow, wait_until_aside
+from tests.zookeeper import look
 
 pytestmark = pytest.mark.integration
 
@@ -83,7 +84,7 @@ async def test_a_mirror_that_slept_through_a_promotion_completes_no_write_when_i
             log=tmp_path / "mirror.log",
         )
         all_of_it = Cluster(folder=tmp_path, links=links, processes={"mirror": mirror})
-        client = KazooClient(hosts=hosts)
+        client = look(hosts)
         await trio.to_thread.run_sync(client.start)
         try:
             all_of_it.start("mirror")

@@ -1,17 +1,16 @@
 """What is told of a session's states, without a server."""
 
 import trio
-from kazoo.client import KazooClient
 from trio.testing import MockClock
 
 from runtime.zookeeper import SessionState, ZooKeeper
+from runtime.zookeeper_access import OPEN
 
 
 async def test_a_session_lost_and_replaced_within_one_turn_of_the_loop_is_told() -> None:
     """As after a pause: kazoo's thread has a new session before this loop has run once."""
-    client = KazooClient(hosts="127.0.0.1:1")
-    zookeeper = ZooKeeper(client, "127.0.0.1:1", 4_000)
-    (tell,) = client.state_listeners
+    zookeeper = ZooKeeper("127.0.0.1:1", 4_000, OPEN)
+    (tell,) = zookeeper._client.state_listeners
     with trio.fail_after(5):
         tell("CONNECTED")
         await zookeeper.wait_connected()
@@ -25,11 +24,10 @@ async def test_a_session_lost_and_replaced_within_one_turn_of_the_loop_is_told()
 async def test_a_session_is_lost_a_timeout_after_it_was_cut_off_and_not_before(
     autojump_clock: MockClock,  # noqa: ARG001
 ) -> None:
-    client = KazooClient(hosts="127.0.0.1:1")
-    zookeeper = ZooKeeper(client, "127.0.0.1:1", 4_000)
-    (tell,) = client.state_listeners
+    zookeeper = ZooKeeper("127.0.0.1:1", 4_000, OPEN)
+    (tell,) = zookeeper._client.state_listeners
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(zookeeper._expire_suspended)
+        nursery.start_soon(zookeeper.expire_suspended)
         tell("CONNECTED")
         seen = []
         for told in ("SUSPENDED", "CONNECTED", "SUSPENDED", "CONNECTED", "SUSPENDED"):

@@ -17,7 +17,6 @@ import pytest
 import trio
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from kazoo.client import KazooClient
 from pyspark.sql import SparkSession
 
 from offset_translation import map_topic_name
@@ -30,6 +29,7 @@ from tests.clusters import RunningCluster, cluster_in, run_together
 from tests.commands import AUDIT_TIMEOUT_S, run_audit_command
 from tests.dc_yaml import dc_yaml, flow
 from tests.mirror.daemon import wait_until
+from tests.zookeeper import look
 from wire.net import open_cluster
 
 pytestmark = [
@@ -306,7 +306,7 @@ def _only(topic: str, output: Path) -> tuple[str, ...]:
 
 
 def _write_witness(sites: Stage, path: str, text: str) -> None:
-    zookeeper = KazooClient(sites.target.zookeeper)
+    zookeeper = look(sites.target.zookeeper)
     zookeeper.start()
     zookeeper.create(path, text.encode(), makepath=True)
     zookeeper.stop()

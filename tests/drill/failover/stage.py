@@ -13,7 +13,6 @@ from time import monotonic
 from typing import IO, Any, Final, TypeAlias
 
 import trio
-from kazoo.client import KazooClient
 
 from failover.fence import Fence, set_fence
 from failover.snapshot import open_site
@@ -27,7 +26,7 @@ from tests.drill.links import children_of
 from tests.failover.sites import pause
 from tests.forked import Process, call_program, start_program
 from tests.interop.peers.kafka import KafkaCluster
-from tests.zookeeper import OFTEN
+from tests.zookeeper import OFTEN, look
 from wire.net import NetworkFault
 
 Site: TypeAlias = RunningCluster | KafkaCluster
@@ -250,7 +249,7 @@ def is_listening(address: str) -> bool:
 
 def wait_witness(address: str) -> None:
     """Wait until the witness answers."""
-    client = KazooClient(hosts=address, connection_retry=OFTEN)
+    client = look(address, connection_retry=OFTEN)
     client.start(timeout=UP_S)
     client.stop()
     client.close()

@@ -12,6 +12,7 @@ from runtime.config import load
 from runtime.witness import ActiveSite, WitnessPaths
 from tests.dc_yaml import dc_yaml
 from tests.failover.sites import pause
+from tests.zookeeper import look
 
 pytestmark = pytest.mark.integration
 
@@ -21,7 +22,7 @@ NODE = f"{ROOT}/groups/g/member"
 
 @pytest.fixture
 def observer(empty_zookeeper: str) -> Iterator[KazooClient]:
-    client = KazooClient(hosts=empty_zookeeper)
+    client = look(empty_zookeeper)
     client.start()
     active = ActiveSite(site="dc1", epoch=0).encode()
     client.create(WitnessPaths(root=ROOT).active, active, makepath=True)
@@ -43,7 +44,7 @@ def watch(observer: KazooClient, empty_zookeeper: str, tmp_path: Path) -> Iterat
 def end_session(watch: ActiveSiteWatch, hosts: str) -> None:
     """End a client's session as the witness does with one that was silent for too long."""
     session = watch._client.client_id
-    other = KazooClient(hosts=hosts, client_id=session)
+    other = look(hosts, client_id=session)
     other.start()
     other.stop()
     other.close()

@@ -1,0 +1,97 @@
+"""`failover secure`, against a real witness that was used without a login or with another one."""
+
+from pathlib import Path
+
+import pytest
+
+from failover.secure import CannotSecure, secure
+from runtime.config import Configuration, load
+from runtime.pair.opening import make_shared
+from runtime.witness import ActiveSite, WitnessPaths
+from runtime.zookeeper import NotAllowed, open_zookeeper
+from runtime.zookeeper_access import OPEN, digest_identity
+from tests.dc_yaml import dc_yaml
+
+pytestmark = pytest.mark.integration
+PATHS = WitnessPaths(root="/kafka-dr")
+
+
+NEW = "new"
+
+
+def configured(folder: Path, witness: str, password: str = NEW, **more: str) -> Configuration:
+    file = folder / "dc.yaml"
+    auth = {"username": "dr", "password": password, **more}
+    file.write_text(dc_yaml(witness=witness, coordination={"auth": auth}))
+    return load(file)
+
+
+async def _write_tree(witness: str, configuration: Configuration | None = None) -> None:
+    access = OPEN if configuration is None else configuration.coordination.access
+    async with open_zookeeper(witness, session_timeout_ms=4_000, access=access) as zookeeper:
+        await zookeeper.ensure(PATHS.root)
+        await zookeeper.create(PATHS.active, ActiveSite(site="dc1", epoch=3).encode())
+        await zookeeper.create(PATHS.command("dc1", "dc2"), b"stop", make_parents=True)
+        await make_shared(zookeeper, PATHS)
+
+
+async def test_a_witness_that_was_everybodys_is_ours_alone_afterwards(
+    empty_zookeeper: str, tmp_path: Path
+) -> None:
+    await _write_tree(empty_zookeeper)
+    configuration = configured(tmp_path, empty_zookeeper)
+    shown: list[str] = []
+    assert not await secure(configuration, write=False, show=shown.append)
+    assert shown[0] == f"login       {digest_identity('dr', 'new')}"
+    assert "/kafka-dr/active: world:anyone may read+write+create+delete+admin" in shown
+    assert shown[-1] == "6 nodes are open to others; nothing was changed: --write does"
+    async with open_zookeeper(empty_zookeeper, session_timeout_ms=4_000) as anybody:
+        await anybody.set(PATHS.active, ActiveSite(site="dc1", epoch=4).encode())
+
+        assert await secure(configuration, write=True, show=shown.append)
+        assert shown[-1] == "6 nodes were given to our login"
+        assert await secure(configuration, write=False, show=shown.append)
+        assert shown[-1] == "no node is open to others"
+
+        for path in (PATHS.active, PATHS.command("dc1", "dc2"), PATHS.groups):
+            with pytest.raises(NotAllowed):
+                await anybody.set(path, b"mine")
+
+
+async def test_nodes_of_a_login_whose_password_is_unknown_are_named(
+    empty_zookeeper: str, tmp_path: Path
+) -> None:
+    await _write_tree(empty_zookeeper, configured(tmp_path, empty_zookeeper, "old"))
+    shown: list[str] = []
+    with pytest.raises(CannotSecure, match=r"1 nodes are another login's.*previous_password"):
+        await secure(configured(tmp_path, empty_zookeeper), write=True, show=shown.append)
+    assert shown[-1] == "/kafka-dr: its rights are for another login than ours"
+
+    both = configured(tmp_path, empty_zookeeper, previous_password="old")  # noqa: S106
+    assert await secure(both, write=True, show=shown.append)
+    assert await secure(configured(tmp_path, empty_zookeeper), write=False, show=shown.append)
+
+
+async def test_applications_keep_what_they_need(empty_zookeeper: str, tmp_path: Path) -> None:
+    await _write_tree(empty_zookeeper)
+    apps = digest_identity("apps", "theirs")
+    configuration = configured(tmp_path, empty_zookeeper, applications=str(apps))
+    assert await secure(configuration, write=True, show=lambda _: None)
+    programs = str(digest_identity("dr", "new"))
+    theirs = configured(tmp_path, empty_zookeeper, "theirs", programs=programs, username="apps")
+    async with open_zookeeper(
+        empty_zookeeper, session_timeout_ms=4_000, access=theirs.coordination.access
+    ) as application:
+        assert await application.get(PATHS.active) is not None
+        await application.create(f"{PATHS.group('g')}/one", b"", make_parents=True)
+        with pytest.raises(NotAllowed):
+            await application.set(PATHS.active, b"dc2")
+        with pytest.raises(NotAllowed):
+            await application.get(PATHS.command("dc1", "dc2"))
+
+
+async def test_without_a_login_there_is_nobody_to_give_nodes_to(tmp_path: Path) -> None:
+    file = tmp_path / "dc.yaml"
+    file.write_text(dc_yaml(coordination={"auth": None}))
+    with pytest.raises(CannotSecure, match=r"coordination\.auth names no login"):
+        await secure(load(file), write=True, show=lambda _: None)
