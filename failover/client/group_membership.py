@@ -23,6 +23,7 @@ from confluent_kafka import TopicPartition as PartitionOffset
 
 from failover.client.carried import start_of
 from failover.client.faults import STATE, TIMED_OUT, offset_of, partition_of
+from failover.client.password_watch import PasswordWatch
 from runtime.config import ClusterConfig
 from wire.topic_partition import TopicPartition
 
@@ -104,9 +105,11 @@ class GroupMembership:
         self._in_callback = False
         self._is_leaving = False
         self._next_commit = monotonic() + terms.commit_interval_s
+        reach = cluster.client_settings(terms.settings)
+        self._password = PasswordWatch(cluster, terms.settings, reach)
         self._consumer = Consumer(
             {
-                **cluster.client_settings(terms.settings),
+                **reach,
                 "enable.auto.commit": False,
                 "on_commit": self._on_commit,
             }
@@ -124,6 +127,7 @@ class GroupMembership:
         """Return up to `count` messages, or errors as confluent-kafka's messages carry them."""
         if self._terms.commits_itself and monotonic() >= self._next_commit:
             self._commit_positions()
+        self._password.look(self._consumer)
         messages = self._buffered[:count]
         del self._buffered[:count]
         if not messages:

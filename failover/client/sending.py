@@ -21,6 +21,7 @@ from confluent_kafka import (
 
 from failover.client.faults import FATAL, GAP, code_of, reason_of
 from failover.client.ledger import Acknowledged, Pending
+from failover.client.password_watch import PasswordWatch
 from failover.client.site_reader import SiteUnreadable
 from runtime.config import ClusterConfig
 from wire.topic_partition import TopicPartition
@@ -54,9 +55,11 @@ class Sending:
         self._partition_counts: dict[str, tuple[int, float]] = {}
         self.acknowledged: dict[TopicPartition, Acknowledged] = {}
         """Per partition, the record that was acknowledged last here."""
+        reach = cluster.client_settings(settings)
+        self._password = PasswordWatch(cluster, settings, reach)
         self._producer = Producer(
             {
-                **cluster.client_settings(settings),
+                **reach,
                 "acks": "all",
                 "enable.idempotence": True,
                 "enable.gapless.guarantee": True,
@@ -117,6 +120,7 @@ class Sending:
 
     def poll(self, timeout_s: float) -> int:
         """Serve callbacks; return how many there were, or 0 when it has just broken."""
+        self._password.look(self._producer)
         try:
             return self._producer.poll(timeout_s)
         except KafkaException as broken:

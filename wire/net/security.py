@@ -15,12 +15,15 @@ class FileSecret:
     """Used while the file is away, empty or unreadable, and where another machine has none."""
 
     def read(self) -> str:
-        """Return what the file holds now."""
+        """Return what the file holds now, or what is last known."""
+        return self.find() or self.last_known
+
+    def find(self) -> str | None:
+        """Return what the file holds now, None while it is away, empty or unreadable."""
         try:
-            found = self.file.read_text(encoding="utf-8").rstrip("\r\n")
+            return self.file.read_text(encoding="utf-8").rstrip("\r\n") or None
         except (OSError, UnicodeDecodeError):
-            return self.last_known
-        return found or self.last_known
+            return None
 
 
 Secret: TypeAlias = str | FileSecret
