@@ -74,6 +74,11 @@ def _one_of(default: str, *others: str) -> Any:  # noqa: ANN401 - a dataclass fi
     return field(default=default, metadata={"choices": (default, *others)})
 
 
+def _some_of(*choices: str) -> Any:  # noqa: ANN401 - a dataclass field, as `field` itself
+    """Declare a list out of these, which are all in it by default."""
+    return field(default=choices, metadata={"choices": choices})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
     """One broker's settings; durations in the unit their names say, sizes in bytes."""
@@ -192,6 +197,18 @@ class BrokerConfig:
     group_min_session_timeout_ms: int = _at_least(0, 6_000)
     group_max_session_timeout_ms: int = _at_least(0, 1_800_000)
     group_max_size: int = _at_least(1, MAX_INT)
+    group_coordinator_rebalance_protocols: tuple[str, ...] = _some_of("classic", "consumer")
+    group_consumer_session_timeout_ms: int = _at_least(1, 45_000, maximum=MAX_INT)
+    group_consumer_min_session_timeout_ms: int = _at_least(1, 45_000, maximum=MAX_INT)
+    group_consumer_max_session_timeout_ms: int = _at_least(1, 60_000, maximum=MAX_INT)
+    group_consumer_heartbeat_interval_ms: int = _at_least(1, 5_000, maximum=MAX_INT)
+    group_consumer_min_heartbeat_interval_ms: int = _at_least(1, 5_000, maximum=MAX_INT)
+    group_consumer_max_heartbeat_interval_ms: int = _at_least(1, 15_000, maximum=MAX_INT)
+    group_consumer_max_size: int = _at_least(1, MAX_INT)
+    group_consumer_assignors: tuple[str, ...] = _some_of("uniform", "range")
+    group_consumer_migration_policy: str = _one_of(
+        "bidirectional", "upgrade", "downgrade", "disabled"
+    )
 
     provided: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """What the file and the overrides said, by property name."""
@@ -271,6 +288,7 @@ def parse_config(properties: Iterable[Property], *, file: str) -> BrokerConfig:
     provided = MappingProxyType({key: entry.value for key, entry in given.items()})
     _set_protocols(values, given)
     _check_advertised(values, given)
+    _check_groups(values, given)
     own = _own_settings(given, {listener.name for listener in values.get("listeners", _DEFAULT)})
     config = BrokerConfig(**values, provided=provided, listener_settings=own)
     try:
@@ -342,6 +360,22 @@ def _check_advertised(values: Mapping[str, Any], given: Mapping[str, Property]) 
     for listener in values.get("advertised_listeners", ()):
         if listener.host in EVERYWHERE:
             raise given["advertised.listeners"].wrong(f"{listener}: clients need a real host")
+
+
+def _check_groups(values: Mapping[str, Any], given: Mapping[str, Property]) -> None:
+    """Refuse what Kafka refuses of the groups of the new protocol."""
+    for name in ("session.timeout.ms", "heartbeat.interval.ms"):
+        keys = [f"group.consumer.{part}{name}" for part in ("min.", "", "max.")]
+        fields_ = [SETTINGS[key] for key in keys]
+        least, value, most = (values.get(one.name, one.default) for one in fields_)
+        if not least <= value <= most:
+            wrong = next(given[key] for key in (keys[1], keys[0], keys[2]) if key in given)
+            raise wrong.wrong(
+                f"{keys[1]} of {value} is not within {least} and {most} ({keys[0]}, {keys[2]})"
+            )
+    key = "group.coordinator.rebalance.protocols"
+    if "classic" not in values.get(SETTINGS[key].name, "classic"):
+        raise given[key].wrong("classic is missing: it cannot be switched off")
 
 
 def _parse(entry: Property, name: str) -> object:

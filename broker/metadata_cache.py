@@ -61,7 +61,13 @@ class MetadataCache:
         self.brokers: Mapping[int, BrokerEndpoint] = MappingProxyType({})
         self._topics: dict[str, TopicView] = {}
         self._names: dict[UUID, str] = {}
+        self._changes = 0
         self._changed = trio.Event()
+
+    @property
+    def changes(self) -> int:
+        """How often a topic or a partition has come or gone; a move of leaders is none."""
+        return self._changes
 
     def topic(self, name: str) -> TopicView | None:
         """Return what is known of one topic."""
@@ -119,6 +125,8 @@ class MetadataCache:
         merged = {**kept, **{partition.index: partition for partition in partitions}}
         if known is not None:
             self._names.pop(known.topic_id, None)
+        if known is None or known.topic_id != topic_id or len(merged) != len(kept):
+            self._changes += 1
         self._topics[name] = TopicView(name=name, topic_id=topic_id, partitions=merged)
         self._names[topic_id] = name
 
@@ -127,3 +135,4 @@ class MetadataCache:
         known = self._topics.pop(name, None)
         if known is not None:
             self._names.pop(known.topic_id, None)
+            self._changes += 1

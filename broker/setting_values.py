@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -12,6 +13,9 @@ from runtime.properties import Property
 from wire.net.security import Mechanism
 
 ZOOKEEPER: Final = re.compile(r"[^:,/\s]+:\d+(,[^:,/\s]+:\d+)*")
+
+_ASSIGNORS: Final = "org.apache.kafka.coordinator.group.assignor."
+CLASSES: Final = {f"{_ASSIGNORS}UniformAssignor": "uniform", f"{_ASSIGNORS}RangeAssignor": "range"}
 
 
 def _parse_int(entry: Property, limits: Mapping[str, Any]) -> int:
@@ -105,6 +109,22 @@ def _parse_principal_rules(entry: Property, _: Mapping[str, Any]) -> PrincipalRu
         raise entry.wrong(str(reason)) from reason
 
 
+def _parse_some(entry: Property, limits: Mapping[str, Any]) -> tuple[str, ...]:
+    """Read a list out of choices; Kafka 3.9 names assignors by class, which stands for the name."""
+    named = [part.strip() for part in entry.value.split(",") if part.strip()]
+    chosen = [CLASSES.get(name, name) for name in named]
+    for name in chosen:
+        if name not in limits["choices"]:
+            raise entry.wrong(f"{name!r} is none of {', '.join(limits['choices'])}")
+    if not chosen:
+        raise entry.wrong(f"names none of {', '.join(limits['choices'])}")
+    return tuple(dict.fromkeys(chosen))
+
+
+def _parse_lower(entry: Property, limits: Mapping[str, Any]) -> str:
+    return _parse_text(replace(entry, value=entry.value.lower()), limits)
+
+
 def _parse_name(entry: Property, _: Mapping[str, Any]) -> str:
     return entry.value.upper()
 
@@ -138,6 +158,9 @@ _PARSERS: Final[Mapping[str, Parser]] = {
     "super.users": _parse_principals,
     "ssl.principal.mapping.rules": _parse_principal_rules,
     "log.dirs": _parse_folders,
+    "group.coordinator.rebalance.protocols": _parse_some,
+    "group.consumer.assignors": _parse_some,
+    "group.consumer.migration.policy": _parse_lower,
     "zookeeper.connect": _parse_zookeeper,
 }
 

@@ -14,6 +14,9 @@ from wire.messages.offset_commit import (
 )
 from wire.topic_partition import TopicPartition
 
+MEMBER_EPOCHS_SINCE = 9
+"""Members of the new group protocol commit by these versions only (KIP-848)."""
+
 
 async def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse:
     """Answer once the offsets are safe; partitions that do not exist are refused one by one."""
@@ -27,6 +30,7 @@ async def handle(request: OffsetCommitRequest, call: Call) -> OffsetCommitRespon
         generation=request.generation_id_or_member_epoch,
         positions=positions,
         retention_ms=request.retention_time_ms,
+        knows_epochs=call.api_version >= MEMBER_EPOCHS_SINCE,
     )
     outcome = await call.node.groups.ask(
         request.group_id, lambda shard, operation: shard.commit(committing, operation)

@@ -9,7 +9,9 @@ from typing import TypeAlias
 
 from broker.context import Call
 from broker.fairness import Turns
+from broker.groups.consumer.checks import fetch_error
 from broker.groups.shard import Shard
+from broker.groups.write_operation import WriteOperation
 from wire.consumer_offsets import OffsetValue
 from wire.errors import ErrorCode
 from wire.messages.offset_fetch import (
@@ -29,6 +31,9 @@ from wire.topic_partition import TopicPartition
 SEVERAL_GROUPS_SINCE = 8
 TOP_LEVEL_ERROR_SINCE = 2
 NOTHING_COMMITTED = OffsetValue(offset=-1, commit_timestamp_ms=-1)
+Who: TypeAlias = tuple[str | None, int]
+"""The member that asks and its epoch (KIP-848)."""
+NOBODY: Who = (None, -1)
 Found: TypeAlias = tuple[int, OffsetValue, ErrorCode]
 """A partition, its position, and why that is not told."""
 
@@ -54,12 +59,17 @@ async def handle(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse
 
 
 async def _committed(
-    group_id: str, request: OffsetFetchRequest, call: Call
+    group_id: str, request: OffsetFetchRequest, call: Call, who: Who = NOBODY
 ) -> Mapping[TopicPartition, OffsetValue | ErrorCode] | ErrorCode:
     """Return the offsets; UNSTABLE_OFFSET_COMMIT where one may change and must not be told."""
-    return await call.node.groups.ask(
-        group_id, lambda shard, _operation: _stable(shard, group_id, request)
-    )
+
+    def told(
+        shard: Shard, _: WriteOperation
+    ) -> ErrorCode | Mapping[TopicPartition, OffsetValue | ErrorCode]:
+        error = fetch_error(shard.consumer.groups.get(group_id), *who)
+        return _stable(shard, group_id, request) if error is ErrorCode.NONE else error
+
+    return await call.node.groups.ask(group_id, told)
 
 
 def _stable(
@@ -125,7 +135,8 @@ def _partition_of_group(found: Found) -> OffsetFetchResponsePartitions:
 async def _answer_group(
     group: OffsetFetchRequestGroup, request: OffsetFetchRequest, call: Call, turns: Turns
 ) -> OffsetFetchResponseGroup:
-    committed = await _committed(group.group_id, request, call)
+    who = group.member_id, group.member_epoch
+    committed = await _committed(group.group_id, request, call, who)
     if isinstance(committed, ErrorCode):
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=committed)
     topics = []

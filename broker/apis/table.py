@@ -12,6 +12,8 @@ from broker.apis import (
     alter_partition_reassignments,
     alter_user_scram_credentials,
     api_versions,
+    consumer_group_describe,
+    consumer_group_heartbeat,
     controlled_shutdown,
     create_acls,
     create_partitions,
@@ -66,6 +68,8 @@ from wire.messages.alter_partition import AlterPartitionRequest
 from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from wire.messages.api_versions import ApiVersionsRequest
+from wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from wire.messages.controlled_shutdown import ControlledShutdownRequest
 from wire.messages.create_acls import CreateAclsRequest
 from wire.messages.create_partitions import CreatePartitionsRequest
@@ -198,6 +202,8 @@ _ROWS: Final[tuple[Api, ...]] = (
     _api(DescribeProducersRequest, describe_producers.handle, answers_at_length=True),
     _api(DescribeTransactionsRequest, describe_transactions.handle, answers_at_length=True),
     _api(ListTransactionsRequest, list_transactions.handle, answers_at_length=True),
+    _api(ConsumerGroupHeartbeatRequest, consumer_group_heartbeat.handle),
+    _api(ConsumerGroupDescribeRequest, consumer_group_describe.handle, answers_at_length=True),
 )
 
 APIS: Final[Mapping[int, Api]] = MappingProxyType({row.request.API_KEY: row for row in _ROWS})

@@ -1,1 +1,1 @@
-"""The coordinator of consumer groups: the classic protocol, and the offsets that groups commit."""
+"""The coordinator of groups of both protocols, and the offsets that groups commit."""

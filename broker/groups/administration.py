@@ -2,18 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from broker.groups.consumer.draft import tombstones
+from broker.groups.consumer.group import ConsumerGroup, State
 from broker.groups.group import Group
 from broker.groups.member import Member
 from broker.groups.offsets import Offsets, expired, tombstone
 from broker.groups.states import GroupState
+from broker.groups.subscription import CONSUMER_PROTOCOL_TYPE
 from broker.groups.write_operation import WriteOperation
 from wire.consumer_offsets import GroupMetadataKey
 from wire.errors import ErrorCode
 from wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from wire.messages.list_groups import ListedGroup
 
-CLASSIC = "classic"
+CLASSIC: Final = "classic"
+CONSUMER: Final = "consumer"
+EMPTY: Final = frozenset({GroupState.EMPTY, State.EMPTY})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,19 +37,26 @@ class Filter:
             types=frozenset(kind.strip().lower() for kind in types),
         )
 
-    def admits(self, group: Group) -> bool:
+    def admits(self, group: Group | ConsumerGroup) -> bool:
         """Return whether the group is to be listed."""
         state_fits = not self.states or group.state.value.lower() in self.states
-        return state_fits and (not self.types or CLASSIC in self.types)
+        return state_fits and (not self.types or type_of(group) in self.types)
 
 
-def listed(group: Group) -> ListedGroup:
+def type_of(group: Group | ConsumerGroup) -> str:
+    """Return the name of the protocol that a group has members of, or had last."""
+    return CLASSIC if isinstance(group, Group) else CONSUMER
+
+
+def listed(group: Group | ConsumerGroup) -> ListedGroup:
     """Return a group's line in a list."""
     return ListedGroup(
         group_id=group.group_id,
-        protocol_type=group.protocol_type or "",
+        protocol_type=(
+            group.protocol_type or "" if isinstance(group, Group) else CONSUMER_PROTOCOL_TYPE
+        ),
         group_state=group.state.value,
-        group_type=CLASSIC,
+        group_type=type_of(group),
     )
 
 
@@ -86,23 +99,35 @@ def _described_member(member: Member, protocol: str | None) -> DescribedGroupMem
     )
 
 
-def delete(group: Group | None, offsets: Offsets, operation: WriteOperation) -> ErrorCode:
+def delete(
+    group: Group | ConsumerGroup | None, offsets: Offsets, operation: WriteOperation
+) -> ErrorCode:
     """Delete a group that has no members, with all its offsets."""
     if group is None:
         return ErrorCode.GROUP_ID_NOT_FOUND
-    if group.state is not GroupState.EMPTY:
+    if group.state not in EMPTY:
         return ErrorCode.NON_EMPTY_GROUP
     for topic, partition in offsets.of(group.group_id):
         operation.records.append(tombstone(group.group_id, topic, partition))
-    operation.records.append((GroupMetadataKey(group=group.group_id), None))
+    _delete(group, operation)
     return ErrorCode.NONE
 
 
-def expire(group: Group, offsets: Offsets, operation: WriteOperation, age_ms: int) -> None:
+def _delete(group: Group | ConsumerGroup, operation: WriteOperation) -> None:
+    if isinstance(group, Group):
+        operation.records.append((GroupMetadataKey(group=group.group_id), None))
+    else:
+        tombstones(group, operation)
+
+
+def expire(
+    group: Group | ConsumerGroup, offsets: Offsets, operation: WriteOperation, age_ms: int
+) -> None:
     """Forget offsets that are over, and the group when it is empty and nothing is left of it."""
     over = expired(group, offsets, operation.settings, age_ms)
     for topic, partition in over:
         operation.records.append(tombstone(group.group_id, topic, partition))
     nothing_left = len(over) == len(offsets.of(group.group_id))
-    if nothing_left and group.state is GroupState.EMPTY and not group.pending_joins:
-        operation.records.append((GroupMetadataKey(group=group.group_id), None))
+    is_awaited = isinstance(group, Group) and bool(group.pending_joins)
+    if nothing_left and group.state in EMPTY and not is_awaited:
+        _delete(group, operation)

@@ -10,6 +10,7 @@ nobody is ever told of a state that a failover would take back.
 import logging
 import math
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import trio
@@ -17,6 +18,9 @@ import trio
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.coordinator_log import wait_safe
+from broker.groups.consumer.draft import Matches
+from broker.groups.consumer.heartbeats import Beating
+from broker.groups.consumer.patterns import PatternMatches
 from broker.groups.coordinated_partition import CoordinatedPartition
 from broker.groups.loading import load
 from broker.groups.settings import MAX_STRING_BYTES, GroupSettings
@@ -28,6 +32,7 @@ from broker.log.results import StorageError
 from broker.metadata_cache import MetadataCache
 from wire.consumer_offsets import partition_for
 from wire.errors import ErrorCode
+from wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from wire.primitives import MalformedMessage
 from wire.record_batch import CorruptBatch
 
@@ -64,6 +69,7 @@ class GroupCoordinator:
         self._settings = GroupSettings.of(node.config)
         self._partitions: dict[int, CoordinatedPartition] = {}
         self._waiting = WaitingRoom()
+        self._matches = PatternMatches(node.metadata)
         self._nursery: trio.Nursery | None = None
         self._sleeps_until_ms: float = math.inf
         self._earlier = trio.Event()
@@ -126,6 +132,34 @@ class GroupCoordinator:
             collected.extend(part)
         return collected
 
+    async def heartbeat(
+        self, beating: Beating, is_visible: Callable[[str], bool]
+    ) -> ConsumerGroupHeartbeatResponse | ErrorCode:
+        """Let a member of the new protocol beat; as `ask`.
+
+        The patterns of the whole group are held against the topics first, if those have changed;
+        against those that are visible to the member.
+        """
+        partition = self._partition_of(beating.group_id)
+        if isinstance(partition, ErrorCode):
+            return partition
+        group = partition.loaded.consumer.groups.get(beating.group_id)
+        wanted = {beating.pattern} if beating.pattern else set()
+        if group is not None and group.seen_changes != self._node.metadata.changes:
+            wanted |= group.patterns.keys()
+        changes = self._node.metadata.changes
+        if wanted:
+            found = {pattern: await self._matches.of(pattern) for pattern in sorted(wanted)}
+            usable = {
+                pattern: tuple(filter(is_visible, topics))
+                for pattern, topics in found.items()
+                if topics is not None
+            }
+            beating = replace(beating, matches=Matches(topics=usable, changes=changes))
+        return await self.ask(
+            beating.group_id, lambda shard, operation: shard.consumer_heartbeat(beating, operation)
+        )
+
     # Transactions
 
     def has_loaded(self, index: int) -> bool:
@@ -175,7 +209,7 @@ class GroupCoordinator:
             while partition.shard is None:
                 try:
                     async with self._one_load:
-                        shard = await load(led, self._settings)
+                        shard = await load(led, self._settings, self._node.metadata)
                 except NotLeader:
                     return  # on_resigned follows
                 except (StorageError, CorruptBatch, MalformedMessage) as fault:

@@ -75,6 +75,11 @@ class Group:
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
     @property
+    def has_other_members(self) -> bool:
+        """Whether there are members and they are no consumers."""
+        return self.state is not GroupState.EMPTY and not self.is_consumer_group
+
+    @property
     def has_all_joined(self) -> bool:
         """Whether everybody we know of waits for the next generation."""
         return not self.pending_joins and all(m.has_joined for m in self.members.values())

@@ -9,6 +9,7 @@ from broker.fairness import Turns
 from broker.groups.records import LatestRecords, UnreadableRecord
 from broker.groups.settings import GroupSettings
 from broker.groups.shard import Shard
+from broker.groups.write_operation import Topics
 from broker.led_partition import LedPartition
 from wire.record_batch import iterate_batches
 
@@ -19,7 +20,7 @@ commits, which take 8 ms."""
 _log = logging.getLogger(__name__)
 
 
-async def load(partition: LedPartition, settings: GroupSettings) -> Shard:
+async def load(partition: LedPartition, settings: GroupSettings, topics: Topics) -> Shard:
     """Return the shard as the log describes it; sessions do not run yet.
 
     A record that cannot be read, or cannot be true, is named in the log and left out. Raises
@@ -36,7 +37,7 @@ async def load(partition: LedPartition, settings: GroupSettings) -> Shard:
             break
         offset = following
         await trio.lowlevel.checkpoint()
-    shard, turns = Shard(settings), Turns()
+    shard, turns = Shard(settings, topics), Turns()
     for record in latest.decoded():
         if isinstance(record, UnreadableRecord):
             _leave_out(partition, record)

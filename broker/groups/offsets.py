@@ -1,11 +1,13 @@
 """The offsets that groups have committed: the store, and who may write and delete in it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from broker.groups.checks import commit_error, generation_error
+from broker.groups.consumer import checks as consumer_checks
+from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.group import Group
 from broker.groups.rebalance import restart_session
 from broker.groups.settings import MAX_STRING_BYTES, GroupSettings
@@ -104,6 +106,8 @@ class Committing:
     generation: int
     positions: tuple[Position, ...]
     retention_ms: int = NO_RETENTION
+    knows_epochs: bool = True
+    """Whether the request is of a version that members of the new protocol commit by (KIP-848)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +122,9 @@ CommitOutcome: TypeAlias = ErrorCode | Mapping[TopicPartition, ErrorCode]
 """One error for the whole request, or one outcome for each partition."""
 
 
-def commit(group: Group | None, committing: Committing, operation: WriteOperation) -> CommitOutcome:
+def commit(
+    group: Group | ConsumerGroup | None, committing: Committing, operation: WriteOperation
+) -> CommitOutcome:
     """Decide on a commit; a commit to a group that does not exist creates a simple one."""
     if isinstance(committing, CommittingInTransaction):
         error = _transactional_commit_error(group, committing)
@@ -127,7 +133,7 @@ def commit(group: Group | None, committing: Committing, operation: WriteOperatio
         error = _commit_error(group, committing)
     if error is not ErrorCode.NONE:
         return error
-    member = None if group is None else group.members.get(committing.member_id)
+    member = group.members.get(committing.member_id) if isinstance(group, Group) else None
     if member is not None:
         restart_session(member, operation)
     outcomes: dict[TopicPartition, ErrorCode] = {}
@@ -148,12 +154,19 @@ def _fits(metadata: str, settings: GroupSettings) -> bool:
     return len(metadata.encode(errors="replace")) <= MAX_STRING_BYTES
 
 
-def _commit_error(group: Group | None, committing: Committing) -> ErrorCode:
+def _commit_error(group: Group | ConsumerGroup | None, committing: Committing) -> ErrorCode:
     """Return NONE if the commit is allowed.
 
     A generation of a group that does not exist is an illegal one: members rejoin then. Kafka 4's
     coordinator answers GROUP_ID_NOT_FOUND from version 9 on, which old librdkafka gives up on.
     """
+    if isinstance(group, ConsumerGroup):
+        return consumer_checks.commit_error(
+            group,
+            committing.member_id,
+            committing.generation,
+            knows_epochs=committing.knows_epochs,
+        )
     if group is not None:
         return commit_error(
             group, committing.member_id, committing.instance_id, committing.generation
@@ -162,7 +175,7 @@ def _commit_error(group: Group | None, committing: Committing) -> ErrorCode:
 
 
 def _transactional_commit_error(
-    group: Group | None, committing: CommittingInTransaction
+    group: Group | ConsumerGroup | None, committing: CommittingInTransaction
 ) -> ErrorCode:
     """Return NONE if the commit is allowed.
 
@@ -176,6 +189,13 @@ def _transactional_commit_error(
         return ErrorCode.NONE
     if group is None:
         return ErrorCode.ILLEGAL_GENERATION
+    if isinstance(group, ConsumerGroup):
+        # TxnOffsetCommit has no error for an epoch; producers know this one.
+        error = consumer_checks.commit_error(
+            group, committing.member_id, committing.generation, knows_epochs=True
+        )
+        is_stale = error is ErrorCode.STALE_MEMBER_EPOCH
+        return ErrorCode.ILLEGAL_GENERATION if is_stale else error
     return generation_error(
         group, committing.member_id, committing.instance_id, committing.generation
     )
@@ -200,7 +220,7 @@ def _record(committing: Committing, position: Position, operation: WriteOperatio
 
 
 def delete(
-    group: Group | None,
+    group: Group | ConsumerGroup | None,
     offsets: Offsets,
     partitions: Iterable[TopicPartition],
     operation: WriteOperation,
@@ -208,12 +228,13 @@ def delete(
     """Delete offsets of topics that no member reads."""
     if group is None:
         return ErrorCode.GROUP_ID_NOT_FOUND
-    if group.state is not GroupState.EMPTY and not group.is_consumer_group:
+    is_read = _reads(group)
+    if isinstance(group, Group) and group.has_other_members:
         return ErrorCode.NON_EMPTY_GROUP
     known = offsets.of(group.group_id)
     outcomes: dict[TopicPartition, ErrorCode] = {}
     for name in partitions:
-        if group.is_subscribed_to(name.topic):
+        if is_read(name.topic):
             outcomes[name] = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
             continue
         outcomes[name] = ErrorCode.NONE
@@ -227,16 +248,31 @@ def tombstone(group_id: str, topic: str, partition: int) -> GroupRecord:
     return OffsetKey(group=group_id, topic=topic, partition=partition), None
 
 
+def _reads(group: Group | ConsumerGroup) -> Callable[[str], bool]:
+    """Return what says whether a member of the group reads a topic."""
+    if isinstance(group, Group):
+        return group.is_subscribed_to
+    return group.subscribed().__contains__
+
+
 def expired(
-    group: Group, offsets: Offsets, settings: GroupSettings, age_ms: int
+    group: Group | ConsumerGroup, offsets: Offsets, settings: GroupSettings, age_ms: int
 ) -> list[TopicPartition]:
     """Return the offsets of a group that have been kept long enough.
 
     The retention counts from the commit, and in an empty group not before its last member left.
     (Kafka counts an empty group's from there alone; then what a mirror commits to a group that was
     left long ago would vanish at once.) Partitions that a stable group reads never expire, and
-    while a group rebalances nothing does: what it will read is not known.
+    while a group rebalances nothing does: what it will read is not known. The coordinator knows
+    what members of the new protocol read, always; when they left is in no record.
     """
+    is_read = _reads(group)
+    if isinstance(group, ConsumerGroup):
+        return [
+            name
+            for name, value in offsets.of(group.group_id).items()
+            if not is_read(name.topic) and _is_over(value, NO_TIMESTAMP, settings, age_ms)
+        ]
     if group.state not in {GroupState.EMPTY, GroupState.STABLE}:
         return []
     is_stable = group.state is GroupState.STABLE
@@ -246,8 +282,7 @@ def expired(
     return [
         name
         for name, value in offsets.of(group.group_id).items()
-        if not group.is_subscribed_to(name.topic)
-        and _is_over(value, left_wall_ms, settings, age_ms)
+        if not is_read(name.topic) and _is_over(value, left_wall_ms, settings, age_ms)
     ]
 
 

@@ -3,13 +3,16 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, get_args
 
+from broker.groups.consumer.member import contradiction as consumer_contradiction
 from broker.groups.group import contradiction
 from broker.groups.write_operation import GroupRecord
+from wire import consumer_group_records
 from wire.consumer_offsets import (
     GROUP_KEY_VERSION,
     GroupMetadataKey,
+    GroupMetadataValue,
     OffsetKey,
     OffsetValue,
     UnknownKey,
@@ -30,7 +33,14 @@ below it."""
 
 _PER_RECORD_BYTES: Final = 32
 
-_GROUP_KEY: Final = GROUP_KEY_VERSION.to_bytes(2)
+_ORDER: Final = tuple(
+    version.to_bytes(2)
+    for version in (
+        GROUP_KEY_VERSION,
+        *sorted(key.VERSION for key in get_args(consumer_group_records.Key)),
+    )
+)
+"""Groups before their members, and both before offsets, whose keys have other versions."""
 
 Raw: TypeAlias = tuple[bytes, bytes | None]
 
@@ -71,10 +81,15 @@ def batches(
 
 def _encode(record: GroupRecord) -> Raw:
     key, value = record
+    if not isinstance(key, OffsetKey | GroupMetadataKey):
+        assert not isinstance(value, OffsetValue | GroupMetadataValue)
+        encoded = None if value is None else consumer_group_records.encode_value(value)
+        return consumer_group_records.encode_key(key), encoded
     if value is None:
         return encode_key(key), None
     if isinstance(value, OffsetValue):
         return encode_key(key), encode_offset_value(value)
+    assert isinstance(value, GroupMetadataValue)
     return encode_key(key), encode_group_value(value)
 
 
@@ -156,12 +171,14 @@ class LatestRecords:
         """Yield what holds at the log's end: groups first, then their offsets.
 
         In this order no group has to be invented for an offset before its own record comes. Keys
-        of newer group protocols are left out.
+        of other kinds, of share groups for instance, are left out.
         """
-        for is_group in (True, False):
-            for raw_key, (offset, value) in self._latest.items():
-                if raw_key.startswith(_GROUP_KEY) is not is_group:
-                    continue
+        by_kind: dict[bytes, list[bytes]] = {kind: [] for kind in (*_ORDER, b"")}
+        for raw_key in self._latest:
+            by_kind[raw_key[:2] if raw_key[:2] in by_kind else b""].append(raw_key)
+        for raw_keys in by_kind.values():
+            for raw_key in raw_keys:
+                offset, value = self._latest[raw_key]
                 try:
                     record = _decode(raw_key, value)
                 except MalformedMessage as fault:
@@ -183,4 +200,11 @@ def _decode(raw_key: bytes, value: bytes) -> GroupRecord | None:
         case OffsetKey():
             return key, decode_offset_value(value)
         case UnknownKey():
-            return None
+            other = consumer_group_records.decode_key(raw_key)
+            if other is None:
+                return None
+            told = consumer_group_records.decode_value(other, value)
+            reason = consumer_contradiction(told)
+            if reason is not None:
+                raise MalformedMessage(reason, position=0, where="__consumer_offsets member value")
+            return other, told

@@ -11,13 +11,17 @@ from heapq import heappop, heappush
 
 from broker.groups import administration, membership, offsets, rebalance
 from broker.groups.answers import refused_join, refused_sync
+from broker.groups.consumer.group import ConsumerGroup
+from broker.groups.consumer.groups import ConsumerGroups
+from broker.groups.consumer.heartbeats import Beating
 from broker.groups.group import Group
 from broker.groups.joining import Joining, join
 from broker.groups.settings import GroupSettings
 from broker.groups.states import GroupState
-from broker.groups.write_operation import GroupRecord, WriteOperation
-from wire.consumer_offsets import GroupMetadataValue, OffsetKey, OffsetValue
+from broker.groups.write_operation import GroupRecord, Topics, WriteOperation
+from wire.consumer_offsets import GroupMetadataKey, GroupMetadataValue, OffsetKey, OffsetValue
 from wire.errors import ErrorCode
+from wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from wire.messages.list_groups import ListedGroup
 from wire.topic_partition import TopicPartition
 
@@ -25,22 +29,39 @@ from wire.topic_partition import TopicPartition
 class Shard:
     """All groups whose id hashes to one partition."""
 
-    def __init__(self, settings: GroupSettings) -> None:
+    def __init__(self, settings: GroupSettings, topics: Topics) -> None:
         self.settings = settings
+        self._topics = topics
         self.groups: dict[str, Group] = {}
+        """The classic ones; no name is in `consumer` as well."""
+        self.consumer = ConsumerGroups()
         self.offsets = offsets.Offsets()
         self._timers = _Timers()
 
     def begin(self, now_ms: int, wall_ms: int) -> WriteOperation:
         """Begin a write operation at this time."""
-        return WriteOperation(settings=self.settings, now_ms=now_ms, wall_ms=wall_ms)
+        return WriteOperation(
+            settings=self.settings, now_ms=now_ms, wall_ms=wall_ms, topics=self._topics
+        )
+
+    def group(self, group_id: str) -> Group | ConsumerGroup | None:
+        """Return a group of either protocol."""
+        return self.consumer.groups.get(group_id) or self.groups.get(group_id)
+
+    def _all_groups(self) -> list[Group | ConsumerGroup]:
+        return [*self.groups.values(), *self.consumer.groups.values()]
 
     # Members
 
     def join(self, group_id: str, joining: Joining, operation: WriteOperation) -> None:
         """Decide on a JoinGroup; the answer may come in a later operation."""
+        if self._is_in_use(group_id):
+            self.consumer.join(group_id, joining, operation)
+            return
         group = self.groups.get(group_id)
-        if group is None and joining.member_id:
+        if group_id in self.consumer.groups:  # it has no members, and takes their protocol
+            self.consumer.delete(group_id, operation)
+        elif group is None and joining.member_id:
             answer = refused_join(ErrorCode.UNKNOWN_MEMBER_ID, joining.member_id)
             operation.answer(joining.ticket, answer)
             return
@@ -52,6 +73,9 @@ class Shard:
 
     def sync(self, group_id: str, syncing: membership.Syncing, operation: WriteOperation) -> None:
         """Decide on a SyncGroup; the answer may come in a later operation."""
+        if self._is_in_use(group_id):
+            self.consumer.sync(group_id, syncing, operation)
+            return
         group = self.groups.get(group_id)
         if group is None:
             operation.answer(syncing.ticket, refused_sync(ErrorCode.UNKNOWN_MEMBER_ID))
@@ -68,6 +92,9 @@ class Shard:
         operation: WriteOperation,
     ) -> ErrorCode:
         """Note a sign of life."""
+        if self._is_in_use(group_id):
+            who = member_id, instance_id, generation
+            return self.consumer.classic_heartbeat(group_id, who, operation)
         group = self.groups.get(group_id)
         if group is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
@@ -79,12 +106,25 @@ class Shard:
         self, group_id: str, leavers: tuple[membership.Leaver, ...], operation: WriteOperation
     ) -> list[ErrorCode]:
         """Remove members; return each one's outcome in the order asked."""
+        if self._is_in_use(group_id):
+            return self.consumer.leave(group_id, leavers, operation)
         group = self.groups.get(group_id)
         if group is None:
             return [ErrorCode.UNKNOWN_MEMBER_ID for _ in leavers]
         outcomes = membership.leave(group, leavers, operation)
         self._timers.watch(group)
         return outcomes
+
+    def consumer_heartbeat(
+        self, beating: Beating, operation: WriteOperation
+    ) -> ConsumerGroupHeartbeatResponse:
+        """Decide on a ConsumerGroupHeartbeat."""
+        return self.consumer.heartbeat(beating, self.groups.get(beating.group_id), operation)
+
+    def _is_in_use(self, group_id: str) -> bool:
+        """Whether a group of the new protocol has members, who may speak the classic one."""
+        group = self.consumer.groups.get(group_id)
+        return group is not None and bool(group.members)
 
     def _watch_session(self, group: Group, member_id: str) -> None:
         """Watch one session that has begun anew; cheaper than all that the group waits for."""
@@ -98,9 +138,9 @@ class Shard:
         self, committing: offsets.Committing, operation: WriteOperation
     ) -> offsets.CommitOutcome:
         """Decide on an OffsetCommit."""
-        group = self.groups.get(committing.group_id)
+        group = self.group(committing.group_id)
         outcome = offsets.commit(group, committing, operation)
-        if group is not None:
+        if isinstance(group, Group):
             self._watch_session(group, committing.member_id)
         return outcome
 
@@ -122,7 +162,7 @@ class Shard:
         self, group_id: str, partitions: Iterable[TopicPartition], operation: WriteOperation
     ) -> offsets.CommitOutcome:
         """Decide on an OffsetDelete."""
-        return offsets.delete(self.groups.get(group_id), self.offsets, partitions, operation)
+        return offsets.delete(self.group(group_id), self.offsets, partitions, operation)
 
     def forget(self, topics: Collection[str], operation: WriteOperation) -> None:
         """Forget all offsets in topics that have been deleted."""
@@ -135,18 +175,19 @@ class Shard:
 
     def listed(self, chosen: administration.Filter) -> list[ListedGroup]:
         """Return the groups that a filter admits."""
-        return [administration.listed(g) for g in self.groups.values() if chosen.admits(g)]
+        return [administration.listed(one) for one in self._all_groups() if chosen.admits(one)]
 
     def delete_group(self, group_id: str, operation: WriteOperation) -> ErrorCode:
         """Decide on the deletion of one group."""
-        return administration.delete(self.groups.get(group_id), self.offsets, operation)
+        return administration.delete(self.group(group_id), self.offsets, operation)
 
     # Time
 
     @property
     def next_deadline_ms(self) -> int | None:
         """When `on_time` is to be called next; it may turn out that nothing is due then."""
-        return self._timers.next_ms
+        due = [self._timers.next_ms, self.consumer.next_deadline_ms]
+        return min((due_ms for due_ms in due if due_ms is not None), default=None)
 
     def on_time(self, operation: WriteOperation) -> None:
         """Do everything that is due by now."""
@@ -155,10 +196,21 @@ class Shard:
             if group is not None:
                 rebalance.on_time(group, operation)
                 self._timers.watch(group)
+        for group_id in self.consumer.on_time(operation):
+            self._rebalance_downgraded(group_id, operation)
+
+    def _rebalance_downgraded(self, group_id: str, operation: WriteOperation) -> None:
+        """Let the members of a group that is classic again join, and share what was another's."""
+        group = self.groups.get(group_id)
+        if group is not None and group.state is GroupState.STABLE:
+            for member in group.members.values():
+                rebalance.restart_session(member, operation)
+            rebalance.prepare(group, operation)
+            self._timers.watch(group)
 
     def expire_offsets(self, operation: WriteOperation, age_ms: int) -> None:
         """Forget offsets and groups whose retention is over; `age_ms` is the time it counts by."""
-        for group in self.groups.values():
+        for group in self._all_groups():
             if not self.offsets.unstable(group.group_id):
                 administration.expire(group, self.offsets, operation, age_ms)
 
@@ -170,11 +222,16 @@ class Shard:
         if isinstance(key, OffsetKey):
             assert value is None or isinstance(value, OffsetValue)
             self.offsets.replay(key, value)
-            if value is not None and key.group not in self.groups:
+            if value is not None and self.group(key.group) is None:
                 self.groups[key.group] = Group(group_id=key.group)
-        else:
+        elif isinstance(key, GroupMetadataKey):
             assert value is None or isinstance(value, GroupMetadataValue)
             self._replay_group(key.group, value)
+        else:
+            assert not isinstance(value, OffsetValue | GroupMetadataValue)
+            self.consumer.replay(key, value)
+            if value is not None:
+                self._forget_classic(key.group)
 
     def replay_pending(self, producer_id: int, record: GroupRecord) -> None:
         """Apply a record of a transaction that is open: it counts when that commits."""
@@ -192,13 +249,16 @@ class Shard:
     def _replay_group(self, group_id: str, value: GroupMetadataValue | None) -> None:
         group = self.groups.get(group_id)
         if value is None:
-            gone = self.groups.pop(group_id, None)
-            if gone is not None:
-                gone.move_to(GroupState.DEAD, gone.state_wall_ms)
+            self._forget_classic(group_id)
         elif group is None:
             self.groups[group_id] = Group.restored(group_id, value)
         else:
             group.settle(value)
+
+    def _forget_classic(self, group_id: str) -> None:
+        gone = self.groups.pop(group_id, None)
+        if gone is not None:
+            gone.move_to(GroupState.DEAD, gone.state_wall_ms)
 
     def start_sessions(self, operation: WriteOperation) -> None:
         """Give every member of a freshly loaded shard one whole session to be heard of."""
@@ -208,6 +268,7 @@ class Shard:
             if len(group.members) > operation.settings.max_size:
                 rebalance.prepare(group, operation)  # the limit is lower now, the last must go
             self._timers.watch(group)
+        self.consumer.start_sessions(operation)
 
     def resign(self, operation: WriteOperation) -> None:
         """Send everybody who waits to the next coordinator; the shard is of no use after this."""
@@ -218,6 +279,7 @@ class Shard:
                 )
             group.move_to(GroupState.DEAD, operation.wall_ms)
         self.groups.clear()
+        self.consumer.clear()
 
 
 class _Timers:

@@ -4,19 +4,37 @@ Kafka's CoordinatorRuntime has the same word: the records are appended and repla
 answers are given when the records are committed.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
+from uuid import UUID
 
 from broker.groups.settings import GroupSettings
+from broker.metadata_cache import TopicView
+from wire import consumer_group_records
 from wire.consumer_offsets import GroupMetadataKey, GroupMetadataValue, OffsetKey, OffsetValue
 
 Ticket: TypeAlias = int
 """Stands for one request that waits for its answer, perhaps over many operations."""
 
 GroupRecord: TypeAlias = (
-    tuple[OffsetKey, OffsetValue | None] | tuple[GroupMetadataKey, GroupMetadataValue | None]
+    tuple[OffsetKey, OffsetValue | None]
+    | tuple[GroupMetadataKey, GroupMetadataValue | None]
+    | tuple[consumer_group_records.Key, consumer_group_records.Value | None]
 )
 """A record of `__consumer_offsets`; None is a tombstone."""
+
+
+class Topics(Protocol):
+    """The topics of the cluster, as the broker has been told of them."""
+
+    @property
+    def changes(self) -> int:
+        """How often a topic or a partition has come or gone."""
+
+    def topic(self, name: str) -> TopicView | None: ...
+    def topic_by_id(self, topic_id: UUID) -> TopicView | None: ...
+    def topics(self) -> Mapping[str, TopicView]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +56,7 @@ class WriteOperation:
     settings: GroupSettings
     now_ms: int
     wall_ms: int
+    topics: Topics
     records: list[GroupRecord] = field(default_factory=list)
     producer: tuple[int, int] | None = None
     """Id and epoch of the producer in whose transaction the records are written."""

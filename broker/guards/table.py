@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from broker.groups.answers import refused_join, refused_sync
-from broker.guards import cluster, groups, settings, topics, transactions
+from broker.guards import cluster, consumer_groups, groups, settings, topics, transactions
 from broker.guards.guard import Guard, Need, Stand, let_pass
 from wire.acls import SUPPORTED, Operation, ResourceType
 from wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -19,6 +19,8 @@ from wire.messages.alter_partition import AlterPartitionRequest
 from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from wire.messages.api_versions import ApiVersionsRequest
+from wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from wire.messages.controlled_shutdown import ControlledShutdownRequest
 from wire.messages.create_acls import CreateAclsRequest
 from wire.messages.create_partitions import CreatePartitionsRequest
@@ -167,6 +169,14 @@ _GROUPS: Final[_Rows] = (
         DescribeGroupsRequest,
         # Of the others it tells which are authorized, to who asks.
         Guard(groups.describe_groups, _group(*SUPPORTED[ResourceType.GROUP])),
+    ),
+    (
+        ConsumerGroupHeartbeatRequest,
+        Guard(consumer_groups.heartbeat, _group(_READ) + _topic(_DESCRIBE)),
+    ),
+    (
+        ConsumerGroupDescribeRequest,
+        Guard(consumer_groups.describe, _group(*SUPPORTED[ResourceType.GROUP]) + _topic(_DESCRIBE)),
     ),
     (ListGroupsRequest, Guard(groups.list_groups, _group(_DESCRIBE) + _cluster(_DESCRIBE))),
     (DeleteGroupsRequest, Guard(groups.delete_groups, _group(Operation.DELETE))),

@@ -160,3 +160,44 @@ def test_a_line_without_a_key_is_named(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="absent: cannot be read: No such file"):
         read_properties(tmp_path / "absent")
+
+
+def test_the_settings_of_the_new_group_protocol_are_kafkas(tmp_path: Path) -> None:
+    config = load(tmp_path, MINIMAL)
+    assert config.group_coordinator_rebalance_protocols == ("classic", "consumer")
+    assert config.group_consumer_session_timeout_ms == 45_000
+    assert config.group_consumer_heartbeat_interval_ms == 5_000
+    assert config.group_consumer_assignors == ("uniform", "range")
+    assert config.group_consumer_migration_policy == "bidirectional"
+
+    package = "org.apache.kafka.coordinator.group.assignor"
+    named = load(
+        tmp_path,
+        MINIMAL,
+        f"group.consumer.assignors={package}.RangeAssignor,{package}.UniformAssignor",
+        "group.consumer.migration.policy=UPGRADE",
+        "group.coordinator.rebalance.protocols=classic",
+    )
+    assert named.group_consumer_assignors == ("range", "uniform")
+    assert named.group_consumer_migration_policy == "upgrade"
+    assert named.group_coordinator_rebalance_protocols == ("classic",)
+
+
+@pytest.mark.parametrize(
+    ("override", "reason"),
+    [
+        ("group.consumer.assignors=sticky", "'sticky' is none of uniform, range"),
+        ("group.consumer.assignors=", "names none of uniform, range"),
+        ("group.coordinator.rebalance.protocols=consumer", "classic is missing"),
+        ("group.coordinator.rebalance.protocols=classic,share", "'share' is none of"),
+        ("group.consumer.migration.policy=never", "'never' is none of"),
+        ("group.consumer.session.timeout.ms=6000", "is not within 45000 and 60000"),
+        ("group.consumer.min.heartbeat.interval.ms=6000", "is not within 6000 and 15000"),
+    ],
+)
+def test_a_wrong_setting_of_the_new_group_protocol_is_named(
+    tmp_path: Path, override: str, reason: str
+) -> None:
+    found = complaint(tmp_path, MINIMAL, override)
+    assert override.partition("=")[0] in found
+    assert reason in found

@@ -11,6 +11,8 @@ from wire.messages.alter_partition import AlterPartitionRequest
 from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from wire.messages.api_versions import ApiVersionsRequest
+from wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from wire.messages.controlled_shutdown import ControlledShutdownRequest
 from wire.messages.create_acls import CreateAclsRequest
 from wire.messages.create_partitions import CreatePartitionsRequest
@@ -110,6 +112,8 @@ APIS: Final[Mapping[int, type[AnyRequest]]] = MappingProxyType(
         61: DescribeProducersRequest,
         65: DescribeTransactionsRequest,
         66: ListTransactionsRequest,
+        68: ConsumerGroupHeartbeatRequest,
+        69: ConsumerGroupDescribeRequest,
     }
 )
 """Every request this code can speak, by API key; `RESPONSE` of each is what answers it."""

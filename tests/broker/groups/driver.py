@@ -1,8 +1,15 @@
 """Drives one shard by hand: plain integer time, an in-memory log, answers by ticket."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from typing import Any
+from uuid import UUID
 
+from broker.groups.consumer.draft import Matches
+from broker.groups.consumer.group import ConsumerGroup
+from broker.groups.consumer.heartbeats import Beating
+from broker.groups.consumer.member import JOIN_EPOCH
+from broker.groups.consumer.partitions import Partitions
 from broker.groups.joining import Joining
 from broker.groups.member import Protocols
 from broker.groups.membership import Leaver, Syncing
@@ -11,8 +18,10 @@ from broker.groups.records import LatestRecords, UnreadableRecord, batches
 from broker.groups.settings import GroupSettings
 from broker.groups.shard import Shard
 from broker.groups.write_operation import WriteOperation
+from broker.metadata_cache import MetadataCache, PartitionView
 from wire.consumer_offsets import OffsetValue
 from wire.errors import ErrorCode
+from wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from wire.messages.join_group import JoinGroupResponse
 from wire.primitives import pack_int16, pack_int32, pack_string
 from wire.record_batch import iterate_batches
@@ -40,7 +49,8 @@ class Driver:
 
     def __init__(self, settings: GroupSettings = SETTINGS, *, now_ms: int = 0) -> None:
         self.settings = settings
-        self.shard = Shard(settings)
+        self.topics = MetadataCache("cluster")
+        self.shard = Shard(settings, self.topics)
         self.now_ms = now_ms
         self.answers: dict[int, Any] = {}
         self.log: list[bytes] = []
@@ -132,6 +142,61 @@ class Driver:
         error = self.shard.heartbeat(GROUP, member_id, instance_id, generation, operation)
         self._conclude(operation)
         return error
+
+    def beat(
+        self,
+        member_id: str = "m",
+        epoch: int = 0,
+        *,
+        topics: Collection[str] | None = None,
+        owned: Partitions | None = None,
+        rebalance_timeout_ms: int = -1,
+        **told: Any,
+    ) -> ConsumerGroupHeartbeatResponse:
+        """Send a ConsumerGroupHeartbeat; return its answer. One that joins tells what it must.
+
+        Patterns are held against the topics as the coordinator does it.
+        """
+        if epoch == JOIN_EPOCH:
+            topics = ("orders",) if topics is None and "pattern" not in told else topics
+            owned = frozenset() if owned is None else owned
+            if rebalance_timeout_ms == -1:
+                rebalance_timeout_ms = REBALANCE_MS
+        group = self.shard.consumer.groups.get(GROUP)
+        patterns = {told.get("pattern") or ""} | (group.patterns.keys() if group else set())
+        matched = {
+            pattern: tuple(filter(re.compile(pattern).fullmatch, sorted(self.topics.topics())))
+            for pattern in patterns - {""}
+        }
+        beating = Beating(
+            group_id=GROUP,
+            member_id=member_id,
+            epoch=epoch,
+            topics=None if topics is None else tuple(topics),
+            owned=owned,
+            rebalance_timeout_ms=rebalance_timeout_ms,
+            client_id="client",
+            client_host="/127.0.0.1",
+            matches=Matches(topics=matched, changes=self.topics.changes),
+            **told,
+        )
+        operation = self._begin()
+        answer = self.shard.consumer_heartbeat(beating, operation)
+        self._conclude(operation)
+        return answer
+
+    def put_topic(self, name: str, partition_count: int, *, topic_id: int = 1) -> None:
+        """Let a topic be there, with so many partitions."""
+        views = [
+            PartitionView(index=index, leader=0, leader_epoch=0, replicas=(0,), isr=(0,))
+            for index in range(partition_count)
+        ]
+        self.topics.put_partitions(name, UUID(int=topic_id), views)
+
+    @property
+    def consumer_group(self) -> ConsumerGroup:
+        """The group of the new protocol."""
+        return self.shard.consumer.groups[GROUP]
 
     def leave(self, *leavers: str | Leaver) -> list[ErrorCode]:
         """Send a LeaveGroup; return each member's outcome."""
@@ -256,6 +321,8 @@ class Driver:
     def restarted(self) -> "Driver":
         """Return a coordinator that has loaded this one's log."""
         successor = Driver(self.settings, now_ms=self.now_ms)
+        successor.topics = self.topics
+        successor.shard = Shard(self.settings, self.topics)
         successor.log = list(self.log)
         latest = LatestRecords()
         for written in self.log:

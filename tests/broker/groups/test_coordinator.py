@@ -235,7 +235,7 @@ async def test_a_record_that_cannot_be_read_is_named_and_the_rest_is_loaded(
             value=b"\x00\x63",
             headers=(),
         )
-        unknown = Record(offset=1, timestamp_ms=0, key=b"\x00\x08rest", value=b"", headers=())
+        unknown = Record(offset=1, timestamp_ms=0, key=b"\x00\x0arest", value=b"", headers=())
         rig.partition.append_own(bytearray(build_batch([broken, unknown])))
     with caplog.at_level(logging.ERROR):
         async with open_rig(tmp_path) as rig:

@@ -53,7 +53,7 @@ async def test_loading_many_positions_leaves_the_others_their_turn(tmp_path: Pat
             rig.partition.append_own(batch)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(take_turns)
-            shard = await load(rig.partition, GroupSettings())
+            shard = await load(rig.partition, GroupSettings(), rig.node.metadata)
             nursery.cancel_scope.cancel()
     assert [*shard.groups] == [key.group for key in keys]
     assert turns >= COUNT // AT_ONCE
@@ -122,7 +122,7 @@ async def test_a_group_record_that_contradicts_itself_is_named_and_left_out(
         records = [(GroupMetadataKey(group="sound"), SOUND), (GroupMetadataKey(group="g"), forged)]
         for batch, _ in batches([*records], WALL_MS):
             rig.partition.append_own(batch)
-        shard = await load(rig.partition, GroupSettings())
+        shard = await load(rig.partition, GroupSettings(), rig.node.metadata)
     assert "sound" in shard.groups
     assert "g" not in shard.groups
     assert f"offset {start + 1} cannot be read and is left out" in caplog.text

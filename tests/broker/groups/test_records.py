@@ -114,7 +114,7 @@ def test_groups_come_before_their_offsets() -> None:
 
 
 def test_records_of_other_protocols_are_left_out() -> None:
-    log = Log().add(_record(pack_int16(3) + b"new", b"value")).add(_offset(PARTITION, 1))
+    log = Log().add(_record(pack_int16(10) + b"new", b"value")).add(_offset(PARTITION, 1))
     assert log.offsets == {PARTITION: 1}
 
 

@@ -25,6 +25,17 @@ from wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsResponse,
     ScramCredentialDeletion,
 )
+from wire.messages.consumer_group_describe import (
+    Assignment,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    Member,
+)
+from wire.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
+from wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from wire.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -238,6 +249,28 @@ def _group(group_id: str) -> DescribedGroup:
     )
 
 
+def _consumer_group(group_id: str) -> DescribedConsumerGroup:
+    nothing = Assignment(topic_partitions=())
+    member = Member(
+        member_id="m",
+        member_epoch=1,
+        client_id="c",
+        client_host="/h",
+        subscribed_topic_names=("t",),
+        assignment=nothing,
+        target_assignment=nothing,
+    )
+    return DescribedConsumerGroup(
+        error_code=0,
+        group_id=group_id,
+        group_state="Stable",
+        group_epoch=1,
+        assignment_epoch=1,
+        assignor_name="uniform",
+        members=(member,),
+    )
+
+
 RECORDS = (
     sample(
         ListOffsetsRequest(
@@ -389,6 +422,22 @@ GROUPS = (
     sample(
         HeartbeatRequest(group_id="g", generation_id=1, member_id="m"),
         lambda _: HeartbeatResponse(error_code=0),
+        GROUP_FAILED,
+    ),
+    sample(
+        ConsumerGroupHeartbeatRequest(
+            group_id="g", member_id="m", member_epoch=0, subscribed_topic_names=("t",)
+        ),
+        lambda _: ConsumerGroupHeartbeatResponse(
+            error_code=0, member_epoch=1, heartbeat_interval_ms=1
+        ),
+        GROUP_FAILED,
+    ),
+    sample(
+        ConsumerGroupDescribeRequest(group_ids=("g",), include_authorized_operations=True),
+        lambda asked: ConsumerGroupDescribeResponse(
+            groups=tuple(map(_consumer_group, asked.group_ids))
+        ),
         GROUP_FAILED,
     ),
     sample(

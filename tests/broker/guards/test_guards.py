@@ -16,8 +16,11 @@ from broker.guards.guard import Need
 from broker.guards.table import GUARDS
 from broker.metadata_cache import MetadataCache
 from tests.broker.guards.samples import SAMPLES, Sample, codes
-from wire.acls import Operation, ResourceType
+from wire.acls import SUPPORTED, Operation, ResourceType
+from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest
+from wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from wire.messages.fetch import FetchRequest
 from wire.messages.metadata import MetadataRequest
 from wire.messages.produce import ProduceRequest
@@ -149,3 +152,18 @@ async def test_who_may_alter_the_cluster_may_end_a_hanging_transaction() -> None
     assert await taken_for_broker(
         WriteTxnMarkersRequest.API_KEY, Asked(partial(operator.eq, alter))
     )
+
+
+OF_GROUPS_ALONE = tuple(Need(one, ResourceType.GROUP) for one in SUPPORTED[ResourceType.GROUP])
+OF_CONSUMER_GROUPS = (ConsumerGroupHeartbeatRequest, ConsumerGroupDescribeRequest)
+
+
+@pytest.mark.parametrize(
+    "sample", [one for one in SAMPLES if isinstance(one.request, OF_CONSUMER_GROUPS)], ids=str
+)
+async def test_a_group_of_the_new_protocol_hides_topics_from_who_may_not_see_them(
+    sample: Sample,
+) -> None:
+    answer, _ = await ask(sample, Asked(lambda need: need in OF_GROUPS_ALONE))
+    assert codes(answer) == {ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+    assert "'t'" not in str(answer)

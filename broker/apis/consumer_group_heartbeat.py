@@ -1,0 +1,106 @@
+"""ConsumerGroupHeartbeat: all that a member of the new protocol asks for (KIP-848)."""
+
+from uuid import uuid4
+
+from broker.apis.answers import with_short_messages
+from broker.context import Call
+from broker.groups.consumer.heartbeats import Beating, Refusal, refused
+from broker.groups.consumer.member import JOIN_EPOCH, LEAVE_FOR_A_WHILE_EPOCH
+from broker.groups.consumer.partitions import gathered
+from broker.groups.consumer.patterns import BadPattern, compiled
+from broker.groups.settings import MAX_STRING_BYTES, ConsumerGroupSettings
+from wire.acls import Operation, ResourceType
+from wire.errors import ErrorCode
+from wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+OWN_MEMBER_ID_SINCE = 1
+"""Members make their ids themselves, so that a join whose answer is lost leaves no second one."""
+
+
+async def handle(
+    request: ConsumerGroupHeartbeatRequest, call: Call
+) -> ConsumerGroupHeartbeatResponse:
+    """Answer at once, when what was decided is safe."""
+    refusal = _refusal(request, call.api_version, call.node.groups.settings.consumer)
+    if refusal is None:
+        answer = await call.node.groups.heartbeat(
+            _beating(request, call),
+            lambda name: call.rights.may(Operation.DESCRIBE, ResourceType.TOPIC, name),
+        )
+        if not isinstance(answer, ErrorCode):
+            return answer if answer.error_message is None else _shortened(answer)
+        refusal = Refusal(answer, "")
+    return _shortened(refused(refusal))
+
+
+def _shortened(answer: ConsumerGroupHeartbeatResponse) -> ConsumerGroupHeartbeatResponse:
+    short = with_short_messages(answer)
+    assert isinstance(short, ConsumerGroupHeartbeatResponse)
+    return short
+
+
+def _refusal(
+    request: ConsumerGroupHeartbeatRequest, version: int, settings: ConsumerGroupSettings
+) -> Refusal | None:
+    """Return what is wrong with a request by itself, None for nothing."""
+    if not settings.is_served:
+        reason = "group.coordinator.rebalance.protocols holds no consumer"
+        return Refusal(ErrorCode.UNSUPPORTED_VERSION, reason)
+    wrong = _wrong(request, version)
+    if wrong is not None:
+        return Refusal(ErrorCode.INVALID_REQUEST, wrong)
+    assignor = request.server_assignor
+    if assignor is not None and assignor not in settings.assignors:
+        reason = f"{assignor!r} is none of {', '.join(settings.assignors)}"
+        return Refusal(ErrorCode.UNSUPPORTED_ASSIGNOR, reason)
+    try:
+        compiled(request.subscribed_topic_regex or "")
+    except BadPattern as reason:
+        words = f"SubscribedTopicRegex {request.subscribed_topic_regex!r}: {reason}"
+        return Refusal(ErrorCode.INVALID_REGULAR_EXPRESSION, words)
+    return None
+
+
+def _wrong(request: ConsumerGroupHeartbeatRequest, version: int) -> str | None:
+    is_joining = request.member_epoch == JOIN_EPOCH
+    needs_id = not is_joining or version >= OWN_MEMBER_ID_SINCE
+    names = (request.group_id, request.member_id, request.instance_id, request.rack_id)
+    checks = {
+        "GroupId is empty": not request.group_id,
+        "InstanceId is empty": request.instance_id == "",
+        "RackId is empty": request.rack_id == "",
+        "MemberId is empty": needs_id and not request.member_id,
+        f"MemberEpoch is {request.member_epoch}": request.member_epoch < LEAVE_FOR_A_WHILE_EPOCH,
+        "a name is too long": any(
+            len((name or "").encode(errors="replace")) > MAX_STRING_BYTES for name in names
+        ),
+        "InstanceId is missing": request.member_epoch == LEAVE_FOR_A_WHILE_EPOCH
+        and request.instance_id is None,
+        "RebalanceTimeoutMs is missing": is_joining and request.rebalance_timeout_ms < 0,
+        "TopicPartitions is not empty": is_joining and request.topic_partitions != (),
+        "neither SubscribedTopicNames nor SubscribedTopicRegex is there": is_joining
+        and not request.subscribed_topic_names
+        and not request.subscribed_topic_regex,
+    }
+    return next((words for words, is_wrong in checks.items() if is_wrong), None)
+
+
+def _beating(request: ConsumerGroupHeartbeatRequest, call: Call) -> Beating:
+    owned = request.topic_partitions
+    return Beating(
+        group_id=request.group_id,
+        member_id=request.member_id or str(uuid4()),
+        epoch=request.member_epoch,
+        instance_id=request.instance_id,
+        rack_id=request.rack_id,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        topics=request.subscribed_topic_names,
+        pattern=request.subscribed_topic_regex,
+        assignor=request.server_assignor,
+        owned=None if owned is None else gathered(owned),
+        client_id=call.client_id or "",
+        client_host=f"/{call.client_host}",  # as Java prints an address
+    )
