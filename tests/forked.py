@@ -21,6 +21,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -66,7 +67,8 @@ class ForkedProgram:
     def send_signal(self, number: int) -> None:
         """Signal it unless it has ended."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # the stem has just reaped it
+                os.kill(self.pid, number)
 
     def terminate(self) -> None:
         """End it by SIGTERM."""

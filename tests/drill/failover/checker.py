@@ -3,7 +3,7 @@
 What clients were told is held against both logs, the groups' positions, and what the commands said.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
@@ -12,6 +12,7 @@ from tests.drill.failover.story import (
     Acked,
     Listing,
     Part,
+    Place,
     Said,
     Story,
     Switch,
@@ -70,18 +71,24 @@ def _listed(story: Story) -> list[Part]:
     return [part for said in story.said for part in listed_by(said)]
 
 
+def _last_told(parts: Iterable[Part]) -> Mapping[Place, int]:
+    """Return when each place was listed last."""
+    told: dict[Place, int] = {}
+    for part in parts:
+        for place in part.places():
+            told[place] = max(told.get(place, 0), part.told_ms)
+    return told
+
+
 def listed_last(said: Sequence[Said]) -> list[Part]:
     """Return what the last look at the divergence has listed."""
     looks = [one for one in said if one.command[0] == "divergence"]
     return [*listed_by(looks[-1])] if looks else []
 
 
-def _has(parts: Sequence[Part], ack: Acked) -> bool:
+def _has(told: Mapping[Place, int], ack: Acked) -> bool:
     """Tell whether it was listed after it was sent: offsets of a log may come again."""
-    return any(
-        part.has(ack.site, ack.partition, ack.offset) and ack.sent_ms <= part.told_ms
-        for part in parts
-    )
+    return ack.sent_ms <= told.get(ack.place, -1)
 
 
 def _values(story: Story, site: str) -> Mapping[TopicPartition, frozenset[str]]:
@@ -93,8 +100,7 @@ def _values(story: Story, site: str) -> Mapping[TopicPartition, frozenset[str]]:
 
 
 def _is_saved(story: Story, ack: Acked, site: str) -> bool:
-    place = (ack.site, ack.partition, ack.offset)
-    return story.saved.get(site, {}).get(place) == ack.value
+    return story.saved.get(site, {}).get(ack.place) == ack.value
 
 
 def _lost(story: Story) -> Iterator[Finding]:
@@ -103,29 +109,29 @@ def _lost(story: Story) -> Iterator[Finding]:
     It has to be listed by the last look, or be kept; listed by an earlier one is not enough.
     """
     kept, now, deleted = _values(story, story.active), listed_last(story.said), _deleted(story)
-    open_parts = [part for part in now if part.what is not Listing.FOREIGN]
+    still_open = _last_told(part for part in now if part.what is not Listing.FOREIGN)
     for ack in story.acked:
         if ack.value in kept.get(ack.partition, ()) or ack.partition.topic in story.deleted:
             continue
-        is_given_up = _has(open_parts, ack) or _has(deleted, ack)
+        is_given_up = _has(still_open, ack) or _has(deleted, ack)
         if not is_given_up and not _is_saved(story, ack, story.active):
             yield Finding(Kind.LOST, str(ack))
 
 
-def _deleted(story: Story) -> list[Part]:
+def _deleted(story: Story) -> Mapping[Place, int]:
     """Return what was listed before somebody had a copy deleted that held it."""
     orders = [
         (said.began_ms, said.command[2])
         for said in story.said
         if said.command[0] == "restart" and "--from-earliest" in said.command
     ]
-    return [
+    return _last_told(
         part
         for part in _listed(story)
         if any(
             part.told_ms <= began_ms and topic == part.partition.topic for began_ms, topic in orders
         )
-    ]
+    )
 
 
 def _not_saved(story: Story) -> Iterator[Finding]:
@@ -162,7 +168,7 @@ def _two_sites(story: Story) -> Iterator[Finding]:
 
     An idle site may take some while it was out of reach or opened by hand, and each is listed.
     """
-    parts = _listed(story)
+    listed = _last_told(_listed(story))
     for ack in story.acked:
         if _is_active(story, ack):
             continue
@@ -171,7 +177,7 @@ def _two_sites(story: Story) -> Iterator[Finding]:
             yield from _beside(story, opening[0], ack)
         elif not _is_excused(story, ack):
             yield Finding(Kind.TWO_SITES, str(ack), f"sent {ack.sent_ms}, taken {ack.at_ms}")
-        elif not _has(parts, ack) and ack.partition.topic not in story.deleted:
+        elif not _has(listed, ack) and ack.partition.topic not in story.deleted:
             yield Finding(Kind.NOT_LISTED, str(ack), f"sent {ack.sent_ms}, taken {ack.at_ms}")
 
 
@@ -216,13 +222,13 @@ def _doubled(story: Story) -> Iterator[Finding]:
 
     Set aside, it stays in one log; merged, it is appended behind the other copy.
     """
-    listed = _listed(story)
+    listed = _last_told(_listed(story))
     excused = {(ack.partition, ack.value) for ack in story.acked if _has(listed, ack)} | {
         (partition, value)
         for site, logs in story.logs.items()
         for partition, log in logs.items()
         for offset, value in log.items()
-        if any(part.has(site, partition, offset) for part in listed)
+        if (site, partition, offset) in listed
     }
     for partition, log in story.logs.get(story.active, {}).items():
         first: dict[str, int] = {}
@@ -252,21 +258,17 @@ def _is_open(said: Said) -> bool:
 
 def _not_level(story: Story) -> Iterator[Finding]:
     """What was set aside, or waits for a decision, is no lag; anything else is."""
-    parts = [
-        part
-        for part in listed_last(story.said)
-        if part.what in {Listing.ONLY_THERE, Listing.SET_ASIDE}
-    ]
+    open_ones = {Listing.ONLY_THERE, Listing.SET_ASIDE}
+    listed = _last_told(part for part in listed_last(story.said) if part.what in open_ones)
+    aside = {place for one in story.saved.values() for place in one} | {*listed}
     for lag in story.lags:
         if lag.records:
             continue
         source = story.logs[lag.source].get(lag.partition, {})
         target = _values(story, lag.target).get(lag.partition, frozenset())
-        saved = {place for one in story.saved.values() for place in one}
         for offset, value in source.items():
-            is_open = any(part.has(lag.source, lag.partition, offset) for part in parts)
-            is_aside = (lag.source, lag.partition, offset) in saved
-            if value not in target and not is_open and not is_aside:
+            is_aside = (lag.source, lag.partition, offset) in aside
+            if value not in target and not is_aside:
                 of = f"{value} at {lag.source} {lag.partition} offset {offset}"
                 yield Finding(Kind.NOT_LEVEL, of, f"not on {lag.target}")
 

@@ -4,14 +4,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
 from typing import Final, TypeAlias
 
 from wire.topic_partition import TopicPartition
 
 Logs: TypeAlias = Mapping[str, Mapping[TopicPartition, Mapping[int, str]]]
 """By site and partition: the value at each offset."""
-Saved: TypeAlias = Mapping[tuple[str, TopicPartition, int], str]
-"""What one site's `.diverged` topics hold: by site and place of origin, the value."""
+Place: TypeAlias = tuple[str, TopicPartition, int]
+"""A site, a partition and an offset."""
+Saved: TypeAlias = Mapping[Place, str]
+"""What one site's `.diverged` topics hold: by the place of origin, the value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +28,11 @@ class Acked:
     partition: TopicPartition
     offset: int
     value: str
+
+    @property
+    def place(self) -> Place:
+        """Return where it lies."""
+        return self.site, self.partition, self.offset
 
     def __str__(self) -> str:
         return f"{self.value} of {self.who} at {self.site} {self.partition} offset {self.offset}"
@@ -104,10 +112,10 @@ class Part:
     stop: int
     told_ms: int
 
-    def has(self, site: str, partition: TopicPartition, offset: int) -> bool:
-        """Tell whether it is one of these."""
-        is_within = self.start <= offset < self.stop
-        return is_within and (site, partition) == (self.site, self.partition)
+    def places(self) -> Iterator[Place]:
+        """Yield each offset."""
+        for offset in range(self.start, self.stop):
+            yield self.site, self.partition, offset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,8 +160,13 @@ _LISTED: Final = re.compile(
 _RESTART: Final = re.compile(r"`mirror restart (\S+) (\S+) --quarantine`")
 
 
-def listed_by(said: Said) -> Iterator[Part]:
-    """Yield the offsets that a command has listed as being on one site alone."""
+@cache
+def listed_by(said: Said) -> tuple[Part, ...]:
+    """Return the offsets that a command has listed as being on one site alone."""
+    return (*_one_by_one(said), *_appended(said))
+
+
+def _one_by_one(said: Said) -> Iterator[Part]:
     for what, site, topic, index, offset in _LISTED.findall(said.text):
         yield Part(
             what=Listing(what),
@@ -163,6 +176,9 @@ def listed_by(said: Said) -> Iterator[Part]:
             stop=int(offset) + 1,
             told_ms=said.ended_ms,
         )
+
+
+def _appended(said: Said) -> Iterator[Part]:
     for site, topic, index, start, last in _APPENDED.findall(said.text):
         yield Part(
             what=Listing.APPENDED,
