@@ -22,6 +22,10 @@ from tests.drill.failover.story import Acked, Read
 from wire.topic_partition import TopicPartition
 
 TOPIC: Final = "drilled"
+COMPACTED: Final = "drilled-compacted"
+EACH_COMPACTED: Final = 4
+"""Of so many records one goes to the compacted topic."""
+KEYS: Final = 7
 FOLLOWER: Final = "the producer that follows"
 GROUP: Final = "drilled-group"
 PLAIN_GROUP: Final = "drilled-plain"
@@ -90,8 +94,9 @@ class Applications:
                 if not self._quiet.is_set() and len(producer) < 100:
                     self._open["follower"] = 1
                     told = partial(self._tell, wall_ms(), f"f{number}", FOLLOWER, site_of)
-                    value, key = f"f{number}", f"{number % 7}"
-                    producer.produce(TOPIC, value, key, on_delivery=told)
+                    topic = TOPIC if number % EACH_COMPACTED else COMPACTED
+                    value, key = f"f{number}", f"{number % KEYS}"
+                    producer.produce(topic, value, key, on_delivery=told)
                     number += 1
                 producer.poll(0)
                 self._open["follower"] = len(producer)
@@ -114,7 +119,11 @@ class Applications:
                 value = f"{site}-{number}"
                 told = partial(self._tell, wall_ms(), value, f"pinned to {site}", lambda: site)
                 with suppress(KafkaException):  # the topic is not on this site yet: refused as well
-                    producer.produce(TOPIC, value, b"pinned", number % 2, on_delivery=told)
+                    if number % EACH_COMPACTED:
+                        producer.produce(TOPIC, value, b"pinned", number % 2, on_delivery=told)
+                    else:
+                        key = f"{number % KEYS}"
+                        producer.produce(COMPACTED, value, key, 0, on_delivery=told)
                 number += 1
             producer.poll(0)
             self._open[site] = len(producer)

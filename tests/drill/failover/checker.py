@@ -28,6 +28,7 @@ class Kind(Enum):
     LOST = "an acknowledged record is not on the active site, and is not listed"
     NOT_SAVED = "a record is listed as set aside, and a site has not kept it"
     NOT_MIRRORED = "a promotion called a record mirrored that the new site does not have"
+    ENDS_DIFFER = "a key of a compacted topic ends differently, and nobody has merged"
     TWO_SITES = "a site took a write while the other one was active"
     NOT_LISTED = "an idle site that was open took a write, and no command has listed it"
     DOUBLED = "a record is on the active site more than once"
@@ -57,6 +58,7 @@ def check(story: Story) -> list[Finding]:
         *_lost(story),
         *_not_saved(story),
         *_not_mirrored(story),
+        *_ends_differ(story),
         *_two_sites(story),
         *_doubled(story),
         *_not_clean(story),
@@ -120,18 +122,20 @@ def _lost(story: Story) -> Iterator[Finding]:
 
 def _deleted(story: Story) -> Mapping[Place, int]:
     """Return what was listed before somebody had a copy deleted that held it."""
+    return _last_told(_ordered(story, "--from-earliest"))
+
+
+def _ordered(story: Story, end: str) -> Iterator[Part]:
+    """Yield what was listed before somebody decided about its topic like this."""
     orders = [
-        (said.began_ms, said.command[2])
+        (said.began_ms, said.command[2].partition(":")[0])
         for said in story.said
-        if said.command[0] == "restart" and "--from-earliest" in said.command
+        if said.command[0] == "restart" and end in said.command
     ]
-    return _last_told(
-        part
-        for part in _listed(story)
-        if any(
-            part.told_ms <= began_ms and topic == part.partition.topic for began_ms, topic in orders
-        )
-    )
+    for part in _listed(story):
+        topic = part.partition.topic
+        if any(part.told_ms <= began_ms and topic == of for began_ms, of in orders):
+            yield part
 
 
 def _not_saved(story: Story) -> Iterator[Finding]:
@@ -158,6 +162,22 @@ def _not_mirrored(story: Story) -> Iterator[Finding]:
             if not is_known and not _has(deleted, ack):
                 says = f"mirrored up to {sealed.end}, and not on {sealed.site}"
                 yield Finding(Kind.NOT_MIRRORED, str(ack), says)
+
+
+def _ends_differ(story: Story) -> Iterator[Finding]:
+    """What is merged ends behind newer values, or is on one site alone until the failback."""
+    merged = {
+        (part.partition, story.logs[part.site].get(part.partition, {}).get(part.start))
+        for part in _ordered(story, "--merge")
+    }
+    names = sorted(story.ends)
+    for one, other in pairwise(names):
+        for partition, key in sorted({*story.ends[one], *story.ends[other]}):
+            values = [story.ends[name].get((partition, key), "") for name in (one, other)]
+            is_merged = any((partition, value) in merged for value in values)
+            if values[0] != values[1] and partition.topic not in story.deleted and not is_merged:
+                says = f"{values[0]} on {one}, {values[1]} on {other}"
+                yield Finding(Kind.ENDS_DIFFER, f"{key} in {partition}", says)
 
 
 # --- which site takes writes ----------------------------------------------------------------------

@@ -16,6 +16,7 @@ from failover.client.faults import code_of
 from runtime.clock import wall_ms
 from tests.drill.cluster import DrillFailed
 from tests.drill.failover.applications import (
+    COMPACTED,
     GROUP,
     PLAIN_GROUP,
     TOPIC,
@@ -24,7 +25,7 @@ from tests.drill.failover.applications import (
 )
 from tests.drill.failover.checker import Finding, Kind, check
 from tests.drill.failover.faulting import Faulting
-from tests.drill.failover.logs import lags_of, read_logs, read_positions, read_saved
+from tests.drill.failover.logs import lags_of, read_positions, read_site
 from tests.drill.failover.operator import Operator
 from tests.drill.failover.planning import (
     DISASTERS,
@@ -37,7 +38,7 @@ from tests.drill.failover.planning import (
     plan_round,
 )
 from tests.drill.failover.stage import Stage
-from tests.drill.failover.story import Logs, Story, Window
+from tests.drill.failover.story import Story, Window
 from tests.failover.sites import pause
 
 PARTITIONS: Final = 2
@@ -79,7 +80,7 @@ def drill(options: Options, tell: Callable[[str], None]) -> list[Judged]:
     options.folder.mkdir(parents=True, exist_ok=True)
     judged: list[Judged] = []
     with options.open_pair(options.folder) as stage:
-        _create_topic(stage)
+        _create_topics(stage)
         with run_applications(stage.applications, stage.clients) as applications:
             operator = Operator(stage=stage, applications=applications)
             them = _Drill(stage=stage, applications=applications, operator=operator)
@@ -109,13 +110,14 @@ def line_of(judged: Judged, seed: int) -> str:
     return "\n".join(lines)
 
 
-def _create_topic(stage: Stage) -> None:
+def _create_topics(stage: Stage) -> None:
     admin = AdminClient({**stage.clients["dc1"], "log_level": 0})
-    created = admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])
-    try:
-        created[TOPIC].result(FIRST_S)
-    except KafkaException as error:
-        raise DrillFailed(f"topic {TOPIC}: {error}") from error
+    compacted = NewTopic(COMPACTED, 1, 1, config={"cleanup.policy": "compact"})
+    for topic, created in admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1), compacted]).items():
+        try:
+            created.result(FIRST_S)
+        except KafkaException as error:
+            raise DrillFailed(f"topic {topic}: {error}") from error
 
 
 @dataclass(slots=True, kw_only=True)
@@ -145,6 +147,7 @@ class _Drill:
     def run(self, at: Round) -> Judged:
         """Carry out a round and judge it."""
         began_s, from_ms = monotonic(), wall_ms()
+        is_merging = self.operator.is_merging()
         if Fault.OLD_WITNESS in {at.fault, at.again}:
             self.stage.copy_witness()
             pause(BETWEEN_S)
@@ -167,7 +170,8 @@ class _Drill:
             says = f"takes no write {TAKES_S:g} s after its promotion has ended"
             findings.append(Finding(Kind.STUCK, self.operator.active, says))
         findings += self._settle()
-        is_quiet = at.fault in HARMLESS and at.again in HARMLESS and at.what is What.PROMOTION
+        is_harmless = {at.fault, at.again} <= HARMLESS and at.what is What.PROMOTION
+        is_quiet = is_harmless and not is_merging  # groups stay before what is merged late
         findings += check(self._story(from_ms if is_quiet else None))
         self.applications.go_on()
         pause(BETWEEN_S)
@@ -272,7 +276,8 @@ class _Drill:
     def _missing(self) -> list[tuple[str, str]]:
         """Return what is not on the other site, or was not read."""
         active, idle = self.operator.active, self.operator.idle
-        logs, saved = self._logs(), read_saved(self.stage.sites[active].bootstrap)
+        copies = {name: read_site(site.bootstrap) for name, site in self.stage.sites.items()}
+        logs, saved = {name: copy.log for name, copy in copies.items()}, copies[active].saved
         there = {where: {*log.values()} for where, log in logs[idle].items()}
         seen = {(read.group, read.partition, read.value) for read in list(self.applications.reads)}
         for where, log in logs[active].items():
@@ -297,27 +302,26 @@ class _Drill:
                 except KafkaException as error:
                     self.stage.note(wall_ms(), ("delete", topic), code_of(error) or 0, str(error))
 
-    def _logs(self) -> Logs:
-        return {name: read_logs(site.bootstrap) for name, site in self.stage.sites.items()}
-
     def _story(self, once_from_ms: int | None) -> Story:
         self.stage.run("divergence")
         shown = self.stage.run("status", "--json", program="mirror.cli")
         found = re.search(r"^\{.*", shown.text, re.MULTILINE | re.DOTALL)
         lags = lags_of(json.loads(found[0])) if found and shown.status == 0 else []
         active, sites = self.operator.active, self.stage.sites
+        copies = {name: read_site(site.bootstrap) for name, site in sites.items()}
         return Story(
             active=active,
             acked=list(self.applications.acked),
             reads=list(self.applications.reads),
             said=list(self.stage.said),
             switches=list(self.operator.switches.values()),
-            logs=self._logs(),
+            logs={name: copy.log for name, copy in copies.items()},
             positions={
                 group: read_positions(sites[active].bootstrap, group)
                 for group in (GROUP, PLAIN_GROUP)
             },
-            saved={name: read_saved(site.bootstrap) for name, site in sites.items()},
+            saved={name: copy.saved for name, copy in copies.items()},
+            ends={name: copy.ends for name, copy in copies.items()},
             windows=list(self.windows),
             lags=[lag for lag in lags if lag.source == active],
             deleted=frozenset(self.deleted),

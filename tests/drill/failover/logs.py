@@ -1,6 +1,7 @@
 """Both sites' logs, positions and lags, read when nobody writes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Final
 
@@ -9,8 +10,8 @@ from confluent_kafka import TopicPartition as Wanted
 
 from mirror.report.status import FlowReport
 from runtime.diverged import OFFSET, PARTITION, RESTORED, SITE
-from tests.drill.failover.applications import TOPIC, place_of
-from tests.drill.failover.story import Lag, Saved
+from tests.drill.failover.applications import COMPACTED, TOPIC, place_of
+from tests.drill.failover.story import KeyEnds, Lag, Place, Saved
 from wire.topic_partition import TopicPartition
 
 WITHIN_S: Final = 60
@@ -18,48 +19,64 @@ DIVERGED: Final = ".diverged"
 QUIET: Final[dict[str, Any]] = {"enable.auto.commit": False, "log_level": 0}
 
 
-def read_logs(bootstrap: str) -> Mapping[TopicPartition, Mapping[int, str]]:
-    """Return the values of all partitions of the drill's topics. Raises KafkaException."""
-    found = _read(bootstrap, lambda topic: not topic.endswith(DIVERGED))
-    return {
-        where: {message.offset() or 0: _value(message) for message in messages}
-        for where, messages in found.items()
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """What one site has: its logs, what was set aside there, and the last value of each key."""
+
+    log: Mapping[TopicPartition, Mapping[int, str]]
+    saved: Saved
+    ends: KeyEnds
 
 
-def read_saved(bootstrap: str) -> Saved:
-    """Return what a site has of what was set aside. Raises KafkaException."""
-    found = _read(bootstrap, lambda topic: topic.endswith(DIVERGED))
-    saved: dict[tuple[str, TopicPartition, int], str] = {}
-    for where, messages in found.items():
-        for message in messages:
-            told = {name: value.decode() for name, value in message.headers() or () if value}
-            if SITE in told and RESTORED[0] not in told:
-                origin = TopicPartition(where.topic.removesuffix(DIVERGED), int(told[PARTITION]))
-                saved[told[SITE], origin, int(told[OFFSET])] = _value(message)
-    return saved
+def read_site(bootstrap: str) -> Copy:
+    """Read all partitions of the drill's topics. Raises KafkaException."""
+    log: dict[TopicPartition, dict[int, str]] = {}
+    saved: dict[Place, str] = {}
+    ends: dict[tuple[TopicPartition, str], str] = {}
+    for where, messages in _read(bootstrap).items():
+        if where.topic.endswith(DIVERGED):
+            saved.update(_saved(where, messages))
+            continue
+        log[where] = {
+            message.offset() or 0: _text(message.value())
+            for message in messages
+            if not _is_restored(message)
+        }
+        if where.topic == COMPACTED:
+            ends.update({(where, _text(one.key())): _text(one.value()) for one in messages})
+    return Copy(log=log, saved=saved, ends=ends)
 
 
-def _value(message: Message) -> str:
-    return (message.value() or b"").decode()
+def _saved(where: TopicPartition, messages: Sequence[Message]) -> Iterator[tuple[Place, str]]:
+    for message in messages:
+        told = {name: _text(value) for name, value in message.headers() or ()}
+        if SITE in told and not _is_restored(message):
+            origin = TopicPartition(where.topic.removesuffix(DIVERGED), int(told[PARTITION]))
+            yield (told[SITE], origin, int(told[OFFSET])), _text(message.value())
 
 
-def _read(bootstrap: str, is_ours: Callable[[str], bool]) -> dict[TopicPartition, list[Message]]:
+def _is_restored(message: Message) -> bool:
+    return RESTORED in (message.headers() or ())
+
+
+def _text(data: str | bytes | None) -> str:
+    return data.decode() if isinstance(data, bytes) else data or ""
+
+
+def _read(bootstrap: str) -> dict[TopicPartition, list[Message]]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "drill-reader", **QUIET})
     try:
-        return _read_all(consumer, is_ours)
+        return _read_all(consumer)
     finally:
         consumer.close()
 
 
-def _read_all(
-    consumer: Consumer, is_ours: Callable[[str], bool]
-) -> dict[TopicPartition, list[Message]]:
+def _read_all(consumer: Consumer) -> dict[TopicPartition, list[Message]]:
     topics = consumer.list_topics(timeout=WITHIN_S).topics
     logs: dict[TopicPartition, list[Message]] = {}
     ends: dict[TopicPartition, int] = {}
     starts: list[Wanted] = []
-    for topic in [one for one in topics if one.startswith(TOPIC) and is_ours(one)]:
+    for topic in [one for one in topics if one.startswith(TOPIC)]:
         for index in topics[topic].partitions:
             where = TopicPartition(topic, index)
             start, end = consumer.get_watermark_offsets(Wanted(topic, index), timeout=WITHIN_S)

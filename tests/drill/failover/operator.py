@@ -130,6 +130,11 @@ class Operator:
                 self._order(flow, where, End.QUARANTINE if is_anew else self.end)
         return not wanted and said.status in {0, 1} and "NOT looked at" not in said.text
 
+    def is_merging(self) -> bool:
+        """Tell whether something waits for a failback to be appended to the other site."""
+        looks = [said for said in self.stage.said if said.command[0] == "divergence"]
+        return bool(looks) and "they are merged" in looks[-1].text
+
     def _order(self, flow: str, where: str, end: End) -> None:
         self.stage.run("restart", flow, where, end.value, program="mirror.cli")
 

@@ -99,6 +99,7 @@ def _write(file: Path, sites: Mapping[str, Mapping[str, Any]], port: int) -> Pat
             failover={
                 "initial_active": "dc1",
                 "orphan_after_ms": 8_000,
+                "catch_up_timeout_ms": 10_000,
                 "source_lost_after_ms": 2_000,
                 **TIMEOUTS,
             },

@@ -15,6 +15,8 @@ Place: TypeAlias = tuple[str, TopicPartition, int]
 """A site, a partition and an offset."""
 Saved: TypeAlias = Mapping[Place, str]
 """What one site's `.diverged` topics hold: by the place of origin, the value."""
+KeyEnds: TypeAlias = Mapping[tuple[TopicPartition, str], str]
+"""By partition of a compacted topic and key: the last value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +137,7 @@ class Story:
 
     `deleted` are topics that the drill has deleted. From `once_from_ms` on no fault
     excuses a record that is read again. `positions` are those of each group, `saved` what each
-    site has of what was set aside.
+    site has of what was set aside, `ends` its last value of each key.
     """
 
     active: str
@@ -146,6 +148,7 @@ class Story:
     logs: Logs
     positions: Mapping[str, Mapping[TopicPartition, int]]
     saved: Mapping[str, Saved] = field(default_factory=dict)
+    ends: Mapping[str, KeyEnds] = field(default_factory=dict)
     windows: Sequence[Window] = ()
     lags: Sequence[Lag] = ()
     deleted: frozenset[str] = frozenset()

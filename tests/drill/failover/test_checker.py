@@ -102,6 +102,8 @@ def test_a_story_that_keeps_everything_has_no_findings() -> None:
                 "said": [said(0, LOST_UP_TO, "promote", "dc2", "--source-lost")],
             },
         ),
+        (Kind.ENDS_DIFFER, {"ends": {"dc1": {(WHERE, "k"): "a"}, "dc2": {(WHERE, "k"): "c"}}}),
+        (Kind.ENDS_DIFFER, {"ends": {"dc1": {(WHERE, "k"): "a"}, "dc2": {}}}),
         (Kind.NOT_LISTED, {"acked": [*KEPT.acked, LATE], "windows": [OPENED]}),
         (Kind.NOT_CLEAN, {"said": [said(0, APPENDED, "promote", "dc2")]}),
         (Kind.NOT_CLEAN, {"said": [said(0, ONLY_THERE, "divergence")]}),
@@ -174,6 +176,17 @@ def test_a_record_that_one_site_alone_had_may_be_on_both_and_come_back() -> None
     aside = said(0, SET_ASIDE, "divergence")
     assert Kind.DOUBLED in kinds(logs=logs)
     assert Kind.DOUBLED not in kinds(logs=logs, said=[*KEPT.said, aside])
+
+
+def test_a_key_may_end_differently_where_its_record_was_merged() -> None:
+    logs = {"dc1": {WHERE: {**LOG, 3: "late"}}, "dc2": {WHERE: LOG}}
+    ends = {"dc1": {(WHERE, "k"): "late"}, "dc2": {(WHERE, "k"): "c"}}
+    changes: dict[str, Any] = {"logs": logs, "ends": ends}
+    order = said(0, "", "restart", "dc2-dc1", "drilled:0", "--merge")
+    later = replace(order, began_ms=450, ended_ms=460)
+    assert Kind.ENDS_DIFFER in kinds(**changes, said=[LOOK])
+    assert Kind.ENDS_DIFFER in kinds(**changes, said=[order, LOOK])
+    assert Kind.ENDS_DIFFER not in kinds(**changes, said=[LOOK, later])
 
 
 def test_a_group_passes_over_what_was_set_aside_on_the_active_site() -> None:
