@@ -22,7 +22,14 @@ from spark_audit.compare.holes import judge_cut_log, judge_holes
 from spark_audit.compare.in_flight import bounded
 from spark_audit.compare.judgements import FAILURE, Judgement, condensed, judgement_of
 from spark_audit.compare.key_ends import KeyEnds, keys_not_compared, mirrored_before
-from spark_audit.compare.looks import LONG_RECORDS, Look, TimedRange, look_into, within
+from spark_audit.compare.looks import (
+    LONG_RECORDS,
+    Look,
+    TimedRange,
+    look_into,
+    waiting_parts,
+    within,
+)
 from spark_audit.compare.mapped import Stood, judge_map, judge_positions, stand, standings
 from spark_audit.compare.outcomes import Kind
 from spark_audit.compare.settling import SIDES, Differences
@@ -141,7 +148,8 @@ def audit_flow(
         judged[place] = list(judge_holes(of_partition.holes, bounds))
         truths[place] = truth
         ends_flow = snapshot.promotion is not None or bool(bounds.set_aside)
-        looks = list(_looks(windows, of_partition, judged[place], may_wait=not ends_flow))
+        promised = None if bounds.promise is None else bounds.promise.source_end
+        looks = list(_looks(windows, of_partition, judged[place], promised, may_wait=not ends_flow))
         if looks:
             differing.append(_differences(planner, snapshot, place, of_partition, looks))
     if differing:
@@ -213,7 +221,12 @@ def _scanned(
 
 
 def _looks(
-    windows: Sequence[Window], scanned: _Scanned, judged: list[Judgement], *, may_wait: bool
+    windows: Sequence[Window],
+    scanned: _Scanned,
+    judged: list[Judgement],
+    promised_end: int | None,
+    *,
+    may_wait: bool,
 ) -> Iterator[Look]:
     """Yield how to look into the windows; what may wait and needs no look is judged at once.
 
@@ -225,22 +238,23 @@ def _looks(
         target = within(scanned.ranges[Side.TARGET], window.target_start, window.target_stop)
         waits = may_wait and len(windows) == 1 and window.is_last
         if waits and not window.target_records:
-            judged.append(_in_flight(window, source))
+            judged += _in_flight(source, promised_end)
         else:
-            yield look_into(window, source, target, may_wait=waits, longest=LONG_RECORDS)
+            yield look_into(
+                window,
+                source,
+                target,
+                may_wait=waits,
+                promised_end=promised_end,
+                longest=LONG_RECORDS,
+            )
 
 
-def _in_flight(window: Window, source: Sequence[TimedRange]) -> Judgement:
+def _in_flight(source: Sequence[TimedRange], promised_end: int | None) -> Iterator[Judgement]:
     times = [one.first_ms for one in source if one.first_ms is not None]
-    return Judgement(
-        Kind.IN_FLIGHT,
-        source[0].range.start_offset,
-        None,
-        window.source_records,
-        min(times, default=None),
-        None,
-        NOT_YET,
-    )
+    oldest_ms = min(times, default=None)
+    for first, records in waiting_parts(source, promised_end):
+        yield Judgement(Kind.IN_FLIGHT, first, None, records, oldest_ms, None, NOT_YET)
 
 
 def _differences(

@@ -63,6 +63,17 @@ class Holes:
             overlapping.append(row)
         return overlapping
 
+    def first_gap(self, after: int, before: int) -> int | None:
+        """Return where the first gap that a cleaner may have made begins between two offsets."""
+        return next(
+            (
+                row.start_offset
+                for row in self.between(after, before)
+                if row.reason == HoleReason.GAP.name
+            ),
+            None,
+        )
+
 
 def holes_in_order(rows: Iterable[ScanRow], *, is_compacted: bool) -> Holes:
     """Return the holes that can say something; a gap only where compaction may have made it."""

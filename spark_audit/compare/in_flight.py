@@ -22,11 +22,13 @@ def bounded(
     brought, as it wrote into the witness, is lost. What has been in flight for longer than
     `limit_ms` is overdue, a finding.
     """
+    taken = 0 if target_records else _taken(bounds)
     for one in judged:
         if one.kind is not Kind.IN_FLIGHT:
             yield one
             continue
-        gone = 0 if target_records else _gone(one.records, bounds)
+        gone = min(one.records, taken)
+        taken -= gone
         if gone:
             yield one._replace(
                 kind=Kind.NOT_COMPARED,
@@ -35,16 +37,30 @@ def bounded(
                 "of this partition: its retention took what was mirrored",
             )
         promised = min(one.records - gone, _promised(one, bounds, gone))
-        if promised and bounds.promise is not None:
-            yield one._replace(
-                kind=Kind.LOST,
-                records=promised,
-                reason=f"missing at the target's end, although {bounds.promise.words}",
-            )
+        if promised:
+            yield _missing(one._replace(records=promised), bounds)
         waiting = one.records - gone - promised
         if waiting:
             rest = one._replace(records=waiting)
             yield _by_age(rest, bounds, taken_ms=taken_ms, limit_ms=limit_ms)
+
+
+def held_to_promise(judged: Iterable[Judgement], bounds: PartitionBounds) -> Iterator[Judgement]:
+    """Yield the judgements, with what is in flight lost where the mirror had brought it.
+
+    For judgements of one record or of records without holes between them, as long as they are so.
+    """
+    for one in judged:
+        if one.kind is Kind.IN_FLIGHT and _promised(one, bounds, 0):
+            yield _missing(one, bounds)
+        else:
+            yield one
+
+
+def _missing(one: Judgement, bounds: PartitionBounds) -> Judgement:
+    assert bounds.promise is not None, "something was promised"
+    reason = f"missing at the target's end, although {bounds.promise.words}"
+    return one._replace(kind=Kind.LOST, reason=reason)
 
 
 def _promised(one: Judgement, bounds: PartitionBounds, gone: int) -> int:
@@ -58,11 +74,11 @@ def _promised(one: Judgement, bounds: PartitionBounds, gone: int) -> int:
     return max(0, promise.source_end - one.source_offset - gone)
 
 
-def _gone(records: int, bounds: PartitionBounds) -> int:
+def _taken(bounds: PartitionBounds) -> int:
     """Return how many of the source's first records the target has had, for certain."""
     if bounds.is_both_ways or not bounds.target.start:
         return 0
-    return min(records, max(0, bounds.mirrored_stop - bounds.source.start))
+    return max(0, bounds.mirrored_stop - bounds.source.start)
 
 
 def _by_age(one: Judgement, bounds: PartitionBounds, *, taken_ms: int, limit_ms: int) -> Judgement:

@@ -22,6 +22,8 @@ from spark_audit.snapshot.side import Side
 
 LONG_RECORDS: Final = 100_000
 """Windows of more records are looked into at one edge first."""
+MOST_PARTS: Final = 100
+"""So many runs of records are named of what is missing at a source's end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,8 @@ class Rest:
     first_offset: int
     records: int
     oldest_ms: int | None
+    parts: tuple[tuple[int, int], ...]
+    """First offsets and numbers of records, which add up to `records`: see `waiting_parts`."""
 
     @property
     def reason(self) -> str:
@@ -86,31 +90,58 @@ def _start(one: TimedRange) -> int:
     return one.range.start_offset
 
 
+def waiting_parts(
+    ranges: Sequence[TimedRange], promised_end: int | None
+) -> tuple[tuple[int, int], ...]:
+    """Return first offset and number of records of what waits, in parts.
+
+    What the mirror had brought lies before `promised_end`, and each part of it is a run of records
+    without holes: those are missing, and are named. Behind `MOST_PARTS` the last one is the rest of
+    them, and the very last part is what may wait.
+    """
+    before: list[tuple[int, int]] = []
+    waiting: list[tuple[int, int]] = []
+    for first, records in (part for one in ranges for part in one.parts()):
+        promised = 0 if promised_end is None else max(0, min(records, promised_end - first))
+        if promised and before and (len(before) == MOST_PARTS or sum(before[-1]) == first):
+            before[-1] = before[-1][0], before[-1][1] + promised
+        elif promised:
+            before.append((first, promised))
+        if records > promised:
+            waiting.append((first + promised, records - promised))
+    rest = [(waiting[0][0], sum(records for _, records in waiting))] if waiting else []
+    return (*before, *rest)
+
+
 def look_into(
     window: Window,
     source: Sequence[TimedRange],
     target: Sequence[TimedRange],
     *,
     may_wait: bool,
+    promised_end: int | None = None,
     longest: int = LONG_RECORDS,
 ) -> Look:
     """Return how to look into a window; `source` and `target` are its ranges in order."""
     surplus = window.source_records - window.target_records
     if may_wait and window.target_records and surplus > longest:
-        return Look(window=window, near=_beginning(window, source, window.target_records))
+        near = _beginning(window, source, window.target_records, promised_end)
+        return Look(window=window, near=near)
     begins_logs = window.source_start == window.target_start == LOG_START
     if begins_logs and not window.is_last and abs(surplus) > longest:
         return Look(window=window, near=_ending(window, source, target))
     return Look(window=window)
 
 
-def _beginning(window: Window, source: Sequence[TimedRange], records: int) -> Near | None:
+def _beginning(
+    window: Window, source: Sequence[TimedRange], records: int, promised_end: int | None
+) -> Near | None:
     """Return the window without the ranges that lie behind as many records as the target has."""
     so_far = number = 0
     while so_far < records:
         so_far += source[number].range.records
         number += 1
-    rest = _rest(Side.SOURCE, source[number:], is_end=True)
+    rest = _rest(Side.SOURCE, source[number:], is_end=True, promised_end=promised_end)
     if rest is None:
         return None
     return Near(
@@ -148,7 +179,9 @@ def _ending(
     return Near(source=of_source, target=(start, window.target_stop), rest=rest)
 
 
-def _rest(side: Side, ranges: Sequence[TimedRange], *, is_end: bool) -> Rest | None:
+def _rest(
+    side: Side, ranges: Sequence[TimedRange], *, is_end: bool, promised_end: int | None = None
+) -> Rest | None:
     if not ranges:
         return None
     times = [one.first_ms for one in ranges if one.first_ms is not None]
@@ -158,4 +191,5 @@ def _rest(side: Side, ranges: Sequence[TimedRange], *, is_end: bool) -> Rest | N
         first_offset=ranges[0].range.start_offset,
         records=sum(one.range.records for one in ranges),
         oldest_ms=min(times, default=None),
+        parts=waiting_parts(ranges, promised_end),
     )

@@ -13,7 +13,12 @@ from typing import Final, NamedTuple
 
 from spark_audit.compare.alterations import ALL, SAFE, counterparts
 from spark_audit.compare.cut_logs import pairs_if_only_cut
-from spark_audit.scan.alignment import Pair, common_subsequence, taken_late
+from spark_audit.scan.alignment import (
+    Pair,
+    brought_together_late,
+    common_subsequence,
+    taken_late,
+)
 from spark_audit.scan.entries import Entry
 
 
@@ -305,7 +310,8 @@ def _pairs(window: WindowRecords) -> list[Pair]:
         return pairs
     # What the source's end has behind the last pair is in flight: its first copy arrived there.
     source_end = pairs[-1].source + 1 if window.is_last and pairs else len(source)
-    return taken_late(source, target, pairs, Pair(source_end, len(target)))
+    late = taken_late(source, target, pairs, Pair(source_end, len(target)))
+    return brought_together_late(source, target, late)
 
 
 def _take_moved(gaps: Sequence[_Open]) -> list[Outcome]:

@@ -7,7 +7,8 @@ holds no more than one window's digests, and the records that differ:
             ─► where keys lie later ─► superseded ─► judgements
 """
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -17,11 +18,13 @@ from spark_audit.compare.explain import (
     SET_ASIDE,
     TAKEN_ON_SOURCE,
     TAKEN_ON_TARGET,
+    Holes,
     explained_by,
     holes_in_order,
     judged,
     told_aside,
 )
+from spark_audit.compare.in_flight import held_to_promise
 from spark_audit.compare.judgements import Judgement, condensed
 from spark_audit.compare.looks import Look, Rest
 from spark_audit.compare.outcomes import (
@@ -116,21 +119,23 @@ def settle(differences: Differences) -> Looking[list[Judgement]]:
     settling = _Settling(planner, bounds, {side: [] for side in SIDES}, [], [])
     for look in differences.looks:
         yield from _read_window(settling, look)
+    settling.judgements = list(held_to_promise(settling.judgements, settling.bounds))
     if _is_too_much(settling):
         return condensed([*settling.judgements, *_in_bulk(settling, differences.promotion)])
     found = yield from _outcomes(settling)
     seal = settling.bounds.seal
     mirrored_end = None if seal is None else seal.mirrored_source_end
     cases = cases_of(found, differences.promotion, mirrored_end)
-    superseded = yield from _superseded(settling, cases)
     for side in SIDES:
         settling.holes[side] += holes_before(settling.bounds, side)
     holes = {
         side: holes_in_order(settling.holes[side], is_compacted=_log(settling, side))
         for side in SIDES
     }
+    superseded = yield from _superseded(settling, cases, holes)
     told = told_aside(cases, explained_by(cases, superseded, holes), settling.bounds.is_set_aside)
-    return condensed([*settling.judgements, *judged(cases, told)])
+    found_here = held_to_promise(judged(cases, told), settling.bounds)
+    return condensed([*settling.judgements, *found_here])
 
 
 def _log(settling: _Settling, side: Side) -> bool:
@@ -155,7 +160,7 @@ def _read_window(settling: _Settling, look: Look) -> Looking[None]:
         near = yield from _records(settling, look.window, look.near.source, look.near.target)
         if near is not None and _tells(settling, look.near.rest, near):
             settling.windows.append(gaps_of(near))
-            settling.judgements.append(_judgement_of_rest(look.near.rest))
+            settling.judgements += _judgements_of_rest(look.near.rest)
             return
     window = look.window
     whole = yield from _records(
@@ -222,18 +227,19 @@ def _tells(settling: _Settling, rest: Rest, near: WindowRecords) -> bool:
     return is_one_sided and rest.records + head <= settling.bounds.target.start
 
 
-def _judgement_of_rest(rest: Rest) -> Judgement:
+def _judgements_of_rest(rest: Rest) -> Iterator[Judgement]:
     kind = Kind.IN_FLIGHT if rest.is_end else Kind.EXPLAINED
     is_source = rest.side is Side.SOURCE
-    return Judgement(
-        kind,
-        rest.first_offset if is_source else None,
-        None if is_source else rest.first_offset,
-        rest.records,
-        rest.oldest_ms,
-        None,
-        rest.reason,
-    )
+    for first, records in rest.parts:
+        yield Judgement(
+            kind,
+            first if is_source else None,
+            None if is_source else first,
+            records,
+            rest.oldest_ms,
+            None,
+            rest.reason,
+        )
 
 
 def _too_long(settling: _Settling, window: Window) -> Iterator[Judgement]:
@@ -279,10 +285,21 @@ def _in_bulk(settling: _Settling, promotion: int | None) -> Iterator[Judgement]:
             if is_compacted:
                 missing = missing if waits else (Kind.NOT_COMPARED, _MANY_MISSING[1])
                 surplus = (Kind.NOT_COMPARED, _MANY_SURPLUS[1])
-            gone = 0 if waits else _gone(bounds.target.start, gap.bracket[2:])
-            yield from _bulk(left, gone, TAKEN_ON_TARGET, missing, is_source=True)
+            if waits:
+                for part in _parted(left, bounds):
+                    yield from held_to_promise(_bulk(part, 0, "", missing, is_source=True), bounds)
+            else:
+                gone = _gone(bounds.target.start, gap.bracket[2:])
+                yield from _bulk(left, gone, TAKEN_ON_TARGET, missing, is_source=True)
             gone = _gone(bounds.source.start, gap.bracket[:2])
             yield from _bulk(gap.target, gone, TAKEN_ON_SOURCE, surplus, is_source=False)
+
+
+def _parted(offsets: Sequence[int], bounds: PartitionBounds) -> tuple[Sequence[int], Sequence[int]]:
+    """Return what of these offsets lies before the end that was promised, and the rest."""
+    end = 0 if bounds.promise is None else bounds.promise.source_end
+    at = bisect_left(offsets, end)
+    return offsets[:at], offsets[at:]
 
 
 def _gone(log_start: int, between: tuple[int, ...]) -> int:
@@ -382,7 +399,9 @@ def _originals(
     return {digest: first for digest, (first, *_) in sink.entries.items()}
 
 
-def _superseded(settling: _Settling, cases: Sequence[Case]) -> Looking[dict[int, bool]]:
+def _superseded(
+    settling: _Settling, cases: Sequence[Case], holes: Mapping[Side, Holes]
+) -> Looking[dict[int, bool]]:
     """Ask where the keys lie later of which a compacted side lacks a record.
 
     The answer is by the number of the case.
@@ -397,10 +416,17 @@ def _superseded(settling: _Settling, cases: Sequence[Case]) -> Looking[dict[int,
     places: Places = known
     questions = set(map(id, asked))
     return {
-        number: is_superseded(case, places, ends)
+        number: is_superseded(case, places, ends, _first_gap(case, bounds, holes))
         for number, case in enumerate(cases)
         if id(case) in questions
     }
+
+
+def _first_gap(case: Case, bounds: PartitionBounds, holes: Mapping[Side, Holes]) -> int | None:
+    if not bounds.is_both_ways or case.lacking is None:
+        return None
+    side = case.lacking
+    return holes[side].first_gap(case.after(side), case.before(side))
 
 
 def _key_readings(
@@ -428,4 +454,5 @@ def _key_readings(
         task = settling.planner.stretch(
             planned, read, told_from(asked, side), LOG_STOP, to_end=to_end
         )
-        yield Reading(task=task, sink=KeySink(keys, known[side], end))
+        is_other = read in {Side.NATIVE, Side.RETURNED}
+        yield Reading(task=task, sink=KeySink(keys, known[side], end, is_other=is_other))

@@ -8,7 +8,11 @@ record of each key, and the target has none of K behind that place. A mirror has
 
 "Later" must be certain: behind the outcome's bracket, or behind all that was mirrored. Inside the
 bracket the order is not known; but if cleaners and mirror lose nothing, the record that superseded
-another one is never inside the same bracket.
+another one is never inside the same bracket. Where both sites write it may be, if it is not one of
+this direction's: such a one counts from the bracket's first gap on.
+
+    source  |--a--K:1~~K:2~~b--|        ~~  written on the target
+    target  |--a--....--K:2--b-|
 """
 
 from collections.abc import Mapping, Sequence
@@ -65,14 +69,17 @@ def mirrored_ends(cases: Sequence[Case], bounds: PartitionBounds) -> MirroredEnd
     return MirroredEnds(source=min([bounds.source.stop, *unmirrored]), target=bounds.mirrored_stop)
 
 
-def is_superseded(case: Case, places: Places, ends: MirroredEnds) -> bool:
+def is_superseded(
+    case: Case, places: Places, ends: MirroredEnds, first_gap: int | None = None
+) -> bool:
     """Return whether the lacking side's cleaner may have taken the record.
 
     It may if that side holds a later record of the same key. Tombstones go after a time without
     one, but not before what they stood for, and a record that the other side's tombstone
     supersedes may be gone with it. Records without a key are dropped by cleaners. `places` are of
     the stretches from `told_from` up to where the logs end by then: a record written since the
-    audit began supersedes as well.
+    audit began supersedes as well. `first_gap` is where the bracket's first gap begins on the
+    lacking side, if both sites write there and it has one.
     """
     lacking, record = case.lacking, case.holder
     if lacking is None:
@@ -85,6 +92,9 @@ def is_superseded(case: Case, places: Places, ends: MirroredEnds) -> bool:
     if record.is_tombstone and (there is None or there.first > case.after(lacking)):
         return True
     if there is not None and there.last >= min(case.before(lacking), end):
+        return True
+    other = None if there is None else there.of_other
+    if other is not None and first_gap is not None and other > first_gap:
         return True
     beside = places[holding].get(record.key_digest)
     return beside is not None and beside.tombstone is not None and beside.tombstone > record.offset

@@ -143,6 +143,18 @@ def taken_late(
     return [Pair(*pair) for pair in positions][::-1]
 
 
+def brought_together_late(
+    source: Sequence[Hashable], target: Sequence[Hashable], pairs: Sequence[Pair]
+) -> list[Pair]:
+    """Return `brought_together` as it is seen from the other end, for what was taken late."""
+
+    def turned(some: Sequence[Pair]) -> list[Pair]:
+        last = Pair(len(source) - 1, len(target) - 1)
+        return [Pair(last.source - one.source, last.target - one.target) for one in some[::-1]]
+
+    return turned(brought_together(source[::-1], target[::-1], turned(pairs)))
+
+
 def _latest(items: Sequence[Hashable], chosen: Sequence[int]) -> Iterator[int]:
     """Yield `_earliest` as it is seen from the other end, the last position first."""
     last = len(items) - 1

@@ -232,15 +232,26 @@ class KeyPlaces:
     last: int
     tombstone: int | None = None
     """The last one of those before the mirrored end."""
+    of_other: int | None = None
+    """The last one that is not of the direction compared: where both sites write."""
 
 
 class KeySink:
     """Keeps where the records of each wanted key lie; tombstones count before `mirrored_end`."""
 
-    def __init__(self, keys: Collection[bytes], places: dict[bytes, KeyPlaces], end: int) -> None:
+    def __init__(
+        self,
+        keys: Collection[bytes],
+        places: dict[bytes, KeyPlaces],
+        end: int,
+        *,
+        is_other: bool = False,
+    ) -> None:
+        """Add to `places`; with `is_other` these are not of the direction compared."""
         self.places = places
         self._wanted = frozenset(keys)
         self._mirrored_end = end
+        self._is_other = is_other
 
     def take(self, content: CommittedBatch | Hole) -> bool:
         """See Sink; there is always more wanted."""
@@ -254,6 +265,8 @@ class KeySink:
     def _note(self, digest: bytes, offset: int, *, is_tombstone: bool) -> None:
         known = self.places.setdefault(digest, KeyPlaces(first=offset, last=offset))
         known.first, known.last = min(known.first, offset), max(known.last, offset)
+        if self._is_other:
+            known.of_other = max(offset, known.of_other or 0)
         if is_tombstone and offset < self._mirrored_end:
             before = known.tombstone
             known.tombstone = offset if before is None else max(before, offset)

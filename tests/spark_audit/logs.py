@@ -15,7 +15,7 @@ from offset_translation import OffsetMap
 from spark_audit.compare.judgements import ARROW_JUDGED, failure_of, table_of
 from spark_audit.compare.key_ends import KeyEnds, compare_ends
 from spark_audit.compare.settling import Differences, settle
-from spark_audit.scan.committed import CommittedLog, HoleReason
+from spark_audit.scan.committed import AbortedTransaction, CommittedLog, HoleReason
 from spark_audit.scan.scan import begin, committed
 from spark_audit.scan.scan_plan import ScanTask
 from spark_audit.scan.scan_rows import ARROW_SCAN, ScanRow, arrow_batches, failure_row
@@ -48,6 +48,8 @@ class Log:
     start: int = 0
     stop: int = 0
     is_compacted: bool = False
+    aborted: list[AbortedTransaction] = field(default_factory=list)
+    """Each of a producer that writes nothing else."""
 
     def append(self, *contents: str, producer_id: int = -1) -> list[int]:
         """Append one batch of records and return their offsets; equal contents, equal records.
@@ -223,7 +225,7 @@ def read_into(pairs: Pairs, task: ScanTask, reading: CommittedLog, sink: Sink) -
         fetched = log.fetch(reading.position)
         if not fetched:
             return "the log in memory ends"
-        if not all(sink.take(found) for found in reading.feed(memoryview(fetched), ())):
+        if not all(sink.take(found) for found in reading.feed(memoryview(fetched), log.aborted)):
             break
         if sink.is_past(reading.position):
             break

@@ -8,12 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offset_translation import OffsetMap, translate
+from spark_audit import flow_audit
+from spark_audit.compare import settling
 from spark_audit.flow_audit import audit_flow
 from spark_audit.result.coverage import Share, coverage
 from spark_audit.scan import digests, scan_plan
 from spark_audit.snapshot.bounds import GroupPlace, Promise
 from tests.spark_audit.audits import planner_of
 from tests.spark_audit.logs import MemoryReader, Pair, snapshot_of
+from tests.spark_audit.planted.faults import marker
 
 PLACE = ("t", 0)
 
@@ -140,7 +143,7 @@ def test_what_the_mirror_had_brought_is_lost_if_the_target_ends_before_it() -> N
     pair.mirror(*(f"a{number}" for number in range(20)))
     pair.source.append(*(f"b{number}" for number in range(10)))
     found, row = _audited(pair)
-    assert found == [("lost", 20, None)]
+    assert found == [("lost", offset, None) for offset in range(20, 25)]
     assert (row["lost"], row["in_flight"]) == (5, 5)
 
 
@@ -160,3 +163,33 @@ def test_what_was_set_aside_is_explained_and_no_more() -> None:
     assert found == [("lost", 23, None)]
     assert coverage(row, "source")[Share.SET_ASIDE] == 3
     assert sum(coverage(row, "source").values()) == 44
+
+
+@pytest.mark.parametrize("mirrored", [0, 20])
+def test_markers_among_what_the_mirror_had_brought_make_no_more_of_it_lost(mirrored: int) -> None:
+    """Each record is a transaction of its own: ten of them lie at twenty offsets."""
+    pair = Pair()
+    for number in range(mirrored):
+        pair.mirror(f"a{number}")
+    begin = pair.source.stop
+    for number in range(10):
+        pair.source.append(f"b{number}")
+        pair.source.append_bytes(marker(pair.source.stop), 1)
+    pair.promise = Promise(source_end=begin + 10, at_ms=0)
+    found, row = _audited(pair)
+    lost = [("lost", begin + 2 * number, None) for number in range(5)]
+    assert (found, row["lost"], row["in_flight"]) == (lost, 5, 5)
+
+
+@pytest.mark.parametrize("most", [100, 10_000])
+def test_of_very_much_that_waits_only_what_the_mirror_had_brought_is_lost(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(flow_audit, "LONG_RECORDS", most)
+    monkeypatch.setattr(settling, "MOST_UNMATCHED", 100)
+    pair = Pair(promise=Promise(source_end=320, at_ms=0))
+    pair.mirror(*(f"a{number}" for number in range(20)))
+    pair.source.append(*(f"b{number}" for number in range(600)))
+    found, row = _audited(pair)
+    assert {kind for kind, _, _ in found} == {"lost"}
+    assert (row["lost"], row["in_flight"], row["first_in_flight"]) == (300, 300, 320)

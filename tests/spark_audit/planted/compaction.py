@@ -223,13 +223,20 @@ def plant_behind_a_promotion() -> Planted:
 
 def plant_both_ways() -> Planted:
     """Records of dc1 that dc2's supersede; a cleaner of either side has taken what it may."""
-    names = ("by value", "by tombstone", "taken on dc1", "lost to a cleaner")
+    names = (
+        "by value",
+        "by tombstone",
+        "taken on dc1",
+        "lost to a cleaner",
+        "by the other site's next",
+        "taken on dc1 by dc2's next",
+    )
     pairs = {(name, 0): _compacted() for name in names}
     for (name, _), pair in pairs.items():
         pair.to_source = Brought(producer_ids=frozenset({DC2_MIRROR}))
         pair.to_target = Brought(producer_ids=frozenset({DC1_MIRROR}))
         superseding = "k@9:tombstone" if name == "by tombstone" else "k@2"
-        for content in ("first", "k@1", "b"):
+        for content in ("first", "k@1") if "next" in name else ("first", "k@1", "b"):
             pair.source.append(content)
             pair.target.append(content, producer_id=DC1_MIRROR)
         if name != "lost to a cleaner":
@@ -240,6 +247,8 @@ def plant_both_ways() -> Planted:
     _clean(pairs["by value", 0].target, 1)
     _clean(pairs["by tombstone", 0].target, 1, 3)
     _clean(pairs["taken on dc1", 0].source, 1)
+    _clean(pairs["by the other site's next", 0].target, 1)
+    _clean(pairs["taken on dc1 by dc2's next", 0].source, 1)
     _clean(pairs["lost to a cleaner", 0].target, 1)
     expected: dict[str, set[PlantedFinding]] = {name: set() for name in names}
     return Planted(pairs, expected | {"lost to a cleaner": {("lost", 1, None)}})

@@ -22,7 +22,7 @@ def _around(fault: Scenario) -> Scenario:
 
     def plant(pair: Pair) -> set[PlantedFinding]:
         pair.mirror(*bulk("before"))
-        pair.source.append_bytes(_marker(pair.source.stop), 1)
+        pair.source.append_bytes(marker(pair.source.stop), 1)
         found = fault(pair)
         pair.mirror(*bulk("after"))
         return found
@@ -30,7 +30,8 @@ def _around(fault: Scenario) -> Scenario:
     return plant
 
 
-def _marker(offset: int) -> bytes:
+def marker(offset: int) -> bytes:
+    """Return the end of a transaction."""
     return build_batch(
         [Record(offset, 1, b"\x00\x00\x00\x01", b"")],
         base_offset=offset,
@@ -160,6 +161,17 @@ def _plant_retention_among_copies(pairs: Pairs) -> None:
             del aged.batches[0]
 
 
+def _plant_alteration_behind_retention(pair: Pair) -> set[PlantedFinding]:
+    """Of a run of equal records the fourth, in a stretch that reaches to where the log is cut."""
+    pair.mirror("a", "b")
+    pair.source.append("x", "x", "x", "x", "x", "x")
+    pair.target.append("x", "x", "x", "y", "x", "x")
+    pair.mirror("c")
+    pair.target.start = 2
+    del pair.target.batches[0]
+    return {("altered", 5, 5)}
+
+
 def _plant_lag_behind_retention(pair: Pair) -> None:
     """Nothing is on both sides: what the target has is gone from the source, the rest may come."""
     pair.mirror("a@1", "b@2", "c@3")
@@ -218,6 +230,7 @@ OTHERS = (
     "target aged",
     "compacted",
 )
+AGED_AND_MORE = ("aged and lost", "aged and altered")
 COPIES = ("source aged copies", "source aged run", "target aged copies", "target aged run")
 
 
@@ -230,7 +243,8 @@ def plant_faults() -> Planted:
     _plant_retention_among_copies(pairs)
     _plant_compaction(pairs["compacted", 0])
     _plant_lag_behind_retention(pairs["all aged", 0])
-    pairs |= {(name, 0): Pair() for name in ("aged and lost", "emptied", "cut", "begun anew")}
+    pairs |= {(name, 0): Pair() for name in (*AGED_AND_MORE, "emptied", "cut", "begun anew")}
     expected |= _plant_cut_targets(pairs)
+    expected["aged and altered"] = _plant_alteration_behind_retention(pairs["aged and altered", 0])
     expected["aged and lost"] = _plant_loss_beside_retention(pairs["aged and lost", 0])
     return Planted(pairs, expected | {name: set() for name in (*OTHERS, *COPIES)})
