@@ -14,7 +14,7 @@ SITE := $(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky --quiet -b
 help:
 	@echo "make run | make demo [DISASTER=1] | make test | make check | make format | make lock | make docs | make clean"
 	@echo "make interop | make interop-quick | make bench [QUICK=1] [ONLY=mirror|broker|offsets|replicated|drain] [RUNS=n] | make profile WHAT=mirror|broker"
-	@echo "make drill [MIRROR=1|FAILOVER=1 [APACHE=1] [ROUNDS=n]] [SEED=n] [SECONDS=n] [PARTITIONS=n] | make fuzz [SEED=n] [FRAMES=n] [EACH=n [ONLY=Fetch]]"
+	@echo "make drill [MIRROR=1|AUDIT=1 [FAULTS=n]|FAILOVER=1 [APACHE=1] [ROUNDS=n]] [SEED=n] [SECONDS=n] [PARTITIONS=n] | make fuzz [SEED=n] [FRAMES=n] [EACH=n [ONLY=Fetch]]"
 
 setup: .venv/.installed
 
@@ -63,9 +63,10 @@ profile: setup
 
 # Three brokers under faults from a seed; prints it, so that SEED=n repeats what was found.
 # FAILOVER=1: rounds of promotions, aborts and disasters between two sites instead.
+# AUDIT=1: random faults on the disks of two sites, and how many of them an audit finds, by kind.
 # PARTITIONS=2000: how long starts take and how soon leaders move, held against their bars.
 drill: setup
-	@$(BIN)/python -m tests.drill $(if $(MIRROR),--mirror) $(if $(FAILOVER),--failover) $(if $(APACHE),--apache) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(PARTITIONS),--partitions $(PARTITIONS))
+	@$(BIN)/python -m tests.drill $(if $(MIRROR),--mirror) $(if $(FAILOVER),--failover) $(if $(AUDIT),--audit) $(if $(FAULTS),--faults $(FAULTS)) $(if $(APACHE),--apache) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(PARTITIONS),--partitions $(PARTITIONS))
 
 # More than 100,000 mutated requests; a part of them in `make test`. EACH=100000: so many at every API.
 fuzz: setup

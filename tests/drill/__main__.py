@@ -1,7 +1,7 @@
 """`python -m tests.drill [--seed N] [--seconds N]`: exit status 0 kept, 1 offences, 2 no drill.
 
-With `--failover` promotions are drilled, by rounds. With `--partitions N` no faults are drawn:
-starts and moves of leaders are measured instead.
+With `--failover` promotions are drilled, by rounds; with `--audit` the audit, by planted faults.
+With `--partitions N` no faults are drawn: starts and moves of leaders are measured instead.
 """
 
 import argparse
@@ -16,6 +16,7 @@ from typing import TypeVar
 import trio
 
 from tests.drill import many_partitions, mirror_drill
+from tests.drill.audit import drill as audit_drill
 from tests.drill.cluster import DrillFailed
 from tests.drill.drill import Options, drill, report
 from tests.drill.failover import drill as failover_drill
@@ -36,15 +37,18 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument("--mirror", action="store_true", help="drill the mirror instead")
     parser.add_argument("--failover", action="store_true", help="drill promotions instead")
+    parser.add_argument("--audit", action="store_true", help="drill the audit instead")
+    parser.add_argument("--faults", type=int, default=700, help="plant so many for the audit")
     parser.add_argument("--apache", action="store_true", help="between sites of Apache Kafka")
     parser.add_argument("--rounds", type=int, default=10**6, help="so many promotions at most")
     parser.add_argument("--partitions", type=int, help="measure so many instead")
     given = parser.parse_args()
     folder = given.folder.absolute() / str(given.seed)
     shutil.rmtree(folder, ignore_errors=True)
-    if given.partitions is None:
-        sys.stdout.write(f"drill SEED={given.seed} SECONDS={given.seconds:g}\n")
-        sys.stdout.flush()
+    if given.audit:
+        tell(f"drill AUDIT=1 SEED={given.seed} FAULTS={given.faults}")
+    elif given.partitions is None:
+        tell(f"drill SEED={given.seed} SECONDS={given.seconds:g}")
     try:
         lines, is_kept = _kind(given)(given, folder)
     except (DrillFailed, PeerUnavailable) as fault:
@@ -65,6 +69,8 @@ def _kind(
         return _many
     if given.failover:
         return _failover
+    if given.audit:
+        return _audit
     return _mirror if given.mirror else _brokers
 
 
@@ -83,15 +89,23 @@ def _failover(given: argparse.Namespace, folder: Path) -> tuple[list[str], bool]
         open_pair=pairs.apache if given.apache else pairs.bundled,
     )
 
-    def tell(line: str) -> None:
-        sys.stdout.write(f"{line}\n")
-        sys.stdout.flush()
-
     folder.mkdir(parents=True)
     logging.basicConfig(filename=folder / "clients.log")  # of those in this process
     judged = failover_drill.drill(options, tell)
     is_kept = not any(one.findings for one in judged)
     return [f"{'PASSED' if is_kept else 'FAILED'}: {len(judged)} rounds"], is_kept
+
+
+def _audit(given: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:
+    options = audit_drill.Options(seed=given.seed, folder=folder, faults=given.faults)
+    drilled = audit_drill.drill(options, tell)
+    return list(audit_drill.report(drilled)), drilled.is_kept
+
+
+def tell(line: str) -> None:
+    """Say at once what was done."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def _brokers(given: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:

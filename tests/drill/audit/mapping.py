@@ -37,7 +37,7 @@ def _places(luck: Random, planted: Planted, truth: Mapping[int, int]) -> Iterato
     for number in range(6):
         at = luck.choice(offsets[:-1])
         exact = truth[at]
-        name = f"{planted.topic}-{planted.partition}-{number}"
+        name = f"group-{number}"
         match number % 3:
             case 0:
                 yield GroupPlace(name, at, exact)

@@ -1,0 +1,64 @@
+"""Random faults on the disks of two clusters, one audit of them all, and what it found of each."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from time import monotonic
+
+from runtime.clock import wall_ms
+from tests.drill.audit.judging import Judged, blind_spots, complaints, judge, table
+from tests.drill.audit.memory import allowed_of, expected_of
+from tests.drill.audit.planning import plan
+from tests.drill.audit.stage import staged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What is drilled."""
+
+    seed: int
+    folder: Path
+    faults: int = 700
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drilled:
+    """What came out."""
+
+    judged: Judged
+    blind: Sequence[str]
+    """What the judge itself did not see."""
+
+    @property
+    def is_kept(self) -> bool:
+        return self.judged.is_right and not self.blind
+
+
+def drill(options: Options, tell: Callable[[str], None]) -> Drilled:
+    """Plant, audit and judge."""
+    began, now_ms = monotonic(), wall_ms()
+    planted = plan(options.seed, faults=options.faults, now_ms=now_ms)
+    expected, allowed = expected_of(planted), allowed_of(planted)
+    offsets = sum(laid.log.stop for one in planted for laid in one.sides)
+    tell(f"  {len(expected)} faults in {len(planted)} partitions of {offsets:,} offsets")
+    options.folder.mkdir(parents=True, exist_ok=True)
+    with staged(options.folder, planted, now_ms) as stage:
+        tell(f"  laid down on both sites, {monotonic() - began:.0f} s")
+        told = stage.audit()
+    tell(f"  audited, {monotonic() - began:.0f} s")
+    return Drilled(
+        judged=judge(expected, told, allowed),
+        blind=blind_spots(expected, told, allowed, Random(options.seed)),
+    )
+
+
+def report(drilled: Drilled) -> Iterator[str]:
+    """Yield the tables, and what was wrong."""
+    yield from table(drilled.judged)
+    yield ""
+    yield from complaints(drilled.judged)
+    yield from (f"BLIND {one}" for one in drilled.blind)
+    if not drilled.blind:
+        yield "faults withheld from the judge came out as invented, and made-up ones as missed"
+    yield "PASSED" if drilled.is_kept else "FAILED"
