@@ -21,7 +21,7 @@ from failover.drain import (
     wait_close_behind,
     wait_drained,
 )
-from failover.execute import StepFailed, StepOutcome
+from failover.execute import Note, StepFailed, StepOutcome
 from failover.facts import DrainFacts, Facts, FenceFacts, PreflightFacts
 from failover.fence import (
     Fence,
@@ -44,6 +44,7 @@ from failover.mirrored_ends import (
     find_mirrored_ends,
     foreign_stops,
     seal_facts,
+    with_earlier,
     without_mirrored_away,
 )
 from failover.other_log import find_shorter_logs, require_none
@@ -88,7 +89,7 @@ class PromotionEffects:
     is_insisted: bool = False
     """Whether the operator goes on although plain consumers stay."""
 
-    async def run(self, step: StepName, journal: Journal) -> StepOutcome:
+    async def run(self, step: StepName, journal: Journal, note: Note) -> StepOutcome:
         """Do a step; raises StepFailed, and what the lease and the store raise."""
         steps: dict[StepName, Step] = {
             StepName.PREFLIGHT: self._preflight,
@@ -99,7 +100,7 @@ class PromotionEffects:
             StepName.GROUPS_MOVE: self._groups_move,
             StepName.STOP_FLOW: self._stop_flow,
             StepName.VERIFY_FENCE: self._verify_fence,
-            StepName.SEAL: self._seal,
+            StepName.SEAL: partial(self._seal, note=note),
             StepName.OPEN_TARGET: self._open_target,
             StepName.CONFIRM: self._confirm,
             StepName.START_REVERSE: self._start_reverse,
@@ -428,10 +429,10 @@ class PromotionEffects:
             await self.reverse.start(journal.epoch, self.store.claim)
         return {}
 
-    async def _seal(self, journal: Journal) -> StepOutcome:
+    async def _seal(self, journal: Journal, *, note: Note) -> StepOutcome:
         await self.follower.refresh(journal.moving)
         if journal.kind is PromotionKind.SOURCE_LOST:
-            return await self._seal_without_source(journal.moving)
+            return await self._seal_without_source(journal, note)
         logs = _drained_logs(journal)
         require_none(await find_shorter_logs(self.source, self.follower, logs.ends))
         ends = [self._drained_ends(partition, logs) for partition in journal.moving]
@@ -443,16 +444,24 @@ class PromotionEffects:
         )
         return StepOutcome(facts={"partitions": len(ends)}, partitions=tuple(ends))
 
-    async def _seal_without_source(self, partitions: Collection[TopicPartition]) -> StepOutcome:
-        """Seal behind the last batch of the mirror, whatever others have written to the target."""
+    async def _seal_without_source(self, journal: Journal, note: Note) -> StepOutcome:
+        """Seal behind the last batch of the mirror, whatever others have written to the target.
+
+        With its seal the map accounts for what others have written, and nobody finds it any more:
+        so the journal names it first.
+        """
+        partitions = journal.moving
         away = mirrored_away(await self.journals(), self.target.name, self.source.name)
         found = without_mirrored_away(await find_mirrored_ends(self.follower, partitions), away)
+        facts = with_earlier(seal_facts(found), journal.facts(StepName.SEAL))
+        if facts["foreign"] or facts["untold"]:
+            await note(facts)
         await self.follower.seal(
             {partition: (end.source_end, end.target_end) for partition, end in found.items()},
             [(partition, *run) for partition, end in sorted(found.items()) for run in end.runs],
         )
         return StepOutcome(
-            facts={"partitions": len(found), **seal_facts(found)},
+            facts={"partitions": len(found), **facts},
             partitions=tuple(
                 PartitionEnds(
                     topic=partition.topic,

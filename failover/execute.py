@@ -6,9 +6,9 @@ controller that is killed anywhere in it leaves a journal from which another one
 next action; every effect may be repeated.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol, assert_never
+from typing import Protocol, TypeAlias, assert_never
 
 from failover.facts import Facts
 from failover.journal import (
@@ -17,6 +17,7 @@ from failover.journal import (
     begin_step,
     end_step,
     mark_stale,
+    note_facts,
     turn_back,
 )
 from failover.steps import (
@@ -53,11 +54,15 @@ class StepOutcome:
     partitions: tuple[PartitionEnds, ...] | None = None
 
 
+Note: TypeAlias = Callable[[Facts], Awaitable[None]]
+"""Has the journal hold facts of a step that goes on: what it is about to do hides them."""
+
+
 class Effects(Protocol):
     """The effects of steps. Each may be repeated at any time and ends in the same state."""
 
-    async def run(self, step: StepName, journal: Journal) -> StepOutcome:
-        """Do a step other than `switch`; raises StepFailed."""
+    async def run(self, step: StepName, journal: Journal, note: Note, /) -> StepOutcome:
+        """Do a step other than `switch`; raises StepFailed, and what `note` raises."""
 
     async def undo(self, step: StepName, journal: Journal) -> Facts:
         """Take a step back; raises StepFailed."""
@@ -134,8 +139,14 @@ class Executor:
 
     async def _run(self, journal: Journal, step: StepName) -> Journal:
         journal, began_ms = await self._begin(journal, step)
+
+        async def note(facts: Facts) -> None:
+            nonlocal journal
+            journal = note_facts(journal, step, facts)
+            await self.store.save(journal)
+
         try:
-            outcome = await self.effects.run(step, journal)
+            outcome = await self.effects.run(step, journal, note)
         except StepFailed as failure:
             if is_switched(journal.step_states):
                 raise

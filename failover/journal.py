@@ -188,6 +188,13 @@ def end_step(
     return _put(journal, replace(found, state=state, ended_ms=now_ms, facts={**known, **facts}))
 
 
+def note_facts(journal: Journal, step: StepName, facts: Facts) -> Journal:
+    """Record what a step has found out before it acts on it; the step goes on."""
+    found = journal.record(step)
+    assert found is not None, f"step {step} has not begun"
+    return _put(journal, replace(found, facts={**found.facts, **facts}))
+
+
 def mark_stale(journal: Journal, steps: Iterable[StepName]) -> Journal:
     """Record that these steps are to be done again; what they have noted stays until then."""
     for step in steps:

@@ -181,6 +181,33 @@ def seal_facts(found: Mapping[TopicPartition, MirroredEnd]) -> Facts:
     }
 
 
+def with_earlier(facts: Facts, earlier: Facts) -> Facts:
+    """Return the facts of a seal with those of an earlier attempt, whose seal may hide them now."""
+    parts: Any = facts["foreign"]
+    known: Any = earlier.get("foreign", ())
+    foreign = [*known, *(part for part in parts if part not in known)]
+    untold: Any = {**_mapping(earlier.get("untold")), **_mapping(facts["untold"])}
+    named = dict(islice(untold.items(), LISTED_PARTS))
+    return {
+        "foreign": foreign[:LISTED_PARTS],
+        "more_foreign": max(_count(earlier, "more_foreign"), _count(facts, "more_foreign"))
+        + max(0, len(foreign) - LISTED_PARTS),
+        "untold": named,
+        "more_untold": max(_count(earlier, "more_untold"), _count(facts, "more_untold"))
+        + len(untold)
+        - len(named),
+    }
+
+
+def _mapping(value: JsonValue) -> Mapping[str, JsonValue]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _count(facts: Facts, key: str) -> int:
+    found = facts.get(key, 0)
+    return found if isinstance(found, int) else 0
+
+
 def foreign_stops(facts: Facts) -> dict[TopicPartition, set[int]]:
     """Return by partition where each foreign part that the journal names ends on the target."""
     parts: Any = facts.get("foreign", ())

@@ -19,7 +19,7 @@ from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.failover.between import effects_between
 from tests.failover.fencing import FencedCluster
-from tests.failover.journals import begun, done, drained
+from tests.failover.journals import begun, done, drained, unnoted
 from wire.headers import RequestHeader
 from wire.messages.create_topics import (
     CreatableTopicResult,
@@ -43,7 +43,7 @@ class Stage:
     async def run(self, journal: Journal, step: StepName) -> Journal:
         """Do a step, and note it."""
         journal = begin_step(journal, step, 0)
-        return done(journal, step, (await self.effects.run(step, journal)).facts)
+        return done(journal, step, (await self.effects.run(step, journal, unnoted)).facts)
 
 
 @asynccontextmanager

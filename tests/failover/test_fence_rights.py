@@ -38,7 +38,7 @@ from runtime.write_fence import Note, closing, fenced, is_of_fence, noted, notin
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.doubles.fake_rights import FakeRights, everybodys
 from tests.failover.between import effects_between
-from tests.failover.journals import begun
+from tests.failover.journals import begun, unnoted
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault, open_cluster
 from wire.net.topic_rights import ALLOW, PREFIXED, READ, TopicRight
@@ -211,7 +211,7 @@ async def test_the_step_closes_the_source_by_rights_and_its_undoing_opens_it(
         source.create_topic("orders", 0)
         rights = FakeRights(source, *READABLE)
         async with effects_between(tmp_path, source, target, "o.*") as effects:
-            outcome = await effects.run(StepName.FENCE, begun())
+            outcome = await effects.run(StepName.FENCE, begun(), unnoted)
             assert outcome.facts == {"fenced": True, "partitions": 1, "topics": {"orders": 1}}
             assert fenced(rights.rights) == {"orders": {Note(client=CLIENT)}}
             await effects.undo(StepName.FENCE, begun())
@@ -321,7 +321,7 @@ async def test_a_flow_back_is_kept_at_rest_until_its_own_step(tmp_path: Path) ->
             control=cast("FlowControl", Flow("there")),
             reverse=cast("FlowControl", Flow("back")),
         )
-        await both.run(StepName.STOP_FLOW, begun())
+        await both.run(StepName.STOP_FLOW, begun(), unnoted)
         await both.undo(StepName.STOP_FLOW, begun())
     assert ordered == [("back", "rest"), ("there", "rest"), ("there", "run"), ("back", "run")]
 
@@ -337,4 +337,4 @@ async def test_evidence_that_may_not_be_written_is_found_before_the_fence(tmp_pa
         async with effects_between(tmp_path, source, target, "o.*") as effects:
             silent = replace(effects, evidence=cast("PairEvidence", Evidence()))
             with pytest.raises(StepFailed, match="dc2: TOPIC_AUTHORIZATION_FAILED"):
-                await silent.run(StepName.PREFLIGHT, lost)
+                await silent.run(StepName.PREFLIGHT, lost, unnoted)

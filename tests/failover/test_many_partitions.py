@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import pytest
 import trio
 
-from failover.execute import Executor, StepOutcome
+from failover.execute import Executor, Note, StepOutcome
 from failover.facts import Facts
 from failover.journal import Journal
 from failover.journals import forget_superfluous, read_journals
@@ -54,7 +54,7 @@ class Noting:
 
     killed_at: StepName | None = None
 
-    async def run(self, step: StepName, _: Journal) -> StepOutcome:
+    async def run(self, step: StepName, _: Journal, __: Note) -> StepOutcome:
         await trio.lowlevel.checkpoint()
         if step is self.killed_at:
             raise Killed

@@ -16,7 +16,7 @@ from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.doubles.fake_groups import offset_fetch
 from tests.failover.between import effects_between
-from tests.failover.journals import begun
+from tests.failover.journals import begun, unnoted
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
 from wire.messages.offset_commit import (
@@ -53,7 +53,7 @@ async def stage(folder: Path) -> AsyncIterator[tuple[FakeCluster, FakeCluster, P
 async def test_positions_in_topics_that_do_not_move_stay_as_they_are(tmp_path: Path) -> None:
     async with stage(tmp_path) as (source, target, effects):
         source.offsets["g"] = {ORDERS: 7, FORMER: 7}
-        outcome = await effects.run(StepName.GROUPS_MOVE, begun())
+        outcome = await effects.run(StepName.GROUPS_MOVE, begun(), unnoted)
         assert target.offsets["g"] == {ORDERS: 7}
         assert (outcome.facts["committed"], outcome.facts["left"]) == (1, {})
 
@@ -83,7 +83,7 @@ async def test_many_groups_are_asked_for_together_and_who_was_not_told_of_again(
         source.brokers[0].scripts[OffsetFetchRequest.API_KEY] = tell
         for number in range(MANY):
             source.offsets[f"g{number}"] = {ORDERS: number % 10}
-        outcome = await effects.run(StepName.GROUPS_MOVE, begun())
+        outcome = await effects.run(StepName.GROUPS_MOVE, begun(), unnoted)
         assert target.offsets == source.offsets
         assert (outcome.facts["committed"], outcome.facts["left"]) == (MANY, {})
         assert asked.total() < MANY / 10
@@ -116,7 +116,7 @@ async def test_a_group_of_which_only_the_commit_tells_that_it_has_members_is_nam
 
         target.brokers[0].scripts[OffsetCommitRequest.API_KEY] = refuse
         source.offsets["g"] = {ORDERS: 7}
-        outcome = await effects.run(StepName.GROUPS_MOVE, begun())
+        outcome = await effects.run(StepName.GROUPS_MOVE, begun(), unnoted)
         assert outcome.facts["left"] == {
             "g": "orders-0: the group has members on the target: stop them there, then have its"
             " positions committed by `mirror offsets export` and `import` (1 partitions)"
@@ -161,7 +161,7 @@ async def test_positions_that_a_transaction_is_about_to_commit_are_waited_for(
         source.versions[OffsetFetchRequest.API_KEY] = range(version + 1)
         source.offsets["g"] = {ORDERS: 7}
         keep_open(source, 3)
-        outcome = await effects.run(StepName.GROUPS_MOVE, begun())
+        outcome = await effects.run(StepName.GROUPS_MOVE, begun(), unnoted)
         assert target.offsets["g"] == {ORDERS: 9}
         assert (outcome.facts["unstable"], outcome.facts["left"]) == ([], {})
 
@@ -173,7 +173,7 @@ async def test_a_group_whose_transaction_stays_open_moves_to_before_it_and_is_na
         limits = replace(effects.limits, group_drain_timeout_ms=200)
         source.offsets["g"] = {ORDERS: 7}
         keep_open(source, 1_000_000)
-        outcome = await replace(effects, limits=limits).run(StepName.GROUPS_MOVE, begun())
+        outcome = await replace(effects, limits=limits).run(StepName.GROUPS_MOVE, begun(), unnoted)
         assert target.offsets["g"] == {ORDERS: 7}
         assert (outcome.facts["unstable"], outcome.facts["committed"]) == (["g"], 1)
 
@@ -185,6 +185,6 @@ async def test_a_broker_that_knows_nothing_of_open_transactions_is_not_asked_for
         source.versions[OffsetFetchRequest.API_KEY] = range(7)
         source.offsets["g"] = {ORDERS: 7}
         asked = keep_open(source, 0)
-        await effects.run(StepName.GROUPS_MOVE, begun())
+        await effects.run(StepName.GROUPS_MOVE, begun(), unnoted)
         assert target.offsets["g"] == {ORDERS: 7}
         assert not any(asked)

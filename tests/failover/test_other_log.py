@@ -29,7 +29,7 @@ from runtime.config import load
 from tests.doubles.fake_cluster import FakeCluster, FakePartition, run_fake_cluster
 from tests.doubles.map_writers import MemoryWriters
 from tests.failover.between import effects_between
-from tests.failover.journals import begun, done, drained
+from tests.failover.journals import begun, done, drained, unnoted
 from tests.failover.plans import ALL_WELL, DC2, PLANNED
 from tests.failover.sites import promotable
 from wire.net import open_cluster
@@ -174,7 +174,7 @@ async def test_no_seal_is_written_behind_a_source_that_lost_its_tail(tmp_path: P
         journal = begin_step(begun(), StepName.FENCE, 0)
         journal = drained(done(journal, StepName.FENCE, {"topics": {"orders": 1}}), orders=940)
         with pytest.raises(StepFailed, match=r"^dc1 orders-0 ends at 940, but 1000 offsets"):
-            await effects.run(StepName.SEAL, journal)
+            await effects.run(StepName.SEAL, journal, unnoted)
         assert there.dc2.topics[map_topic_name("dc1")].partitions[0].end == 3
 
 

@@ -14,7 +14,7 @@ import trio
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from failover.execute import Executor, RollbackStuck, StepFailed, StepOutcome, StepReport
+from failover.execute import Executor, Note, RollbackStuck, StepFailed, StepOutcome, StepReport
 from failover.facts import Facts
 from failover.journal import Journal, decode_journal, encode_journal, taken_on
 from failover.steps import ORDER, PromotionKind, PromotionState, StepName, is_switched
@@ -105,7 +105,7 @@ class FakeEffects:
     world: World
     fate: Fate
 
-    async def run(self, step: StepName, journal: Journal) -> StepOutcome:
+    async def run(self, step: StepName, journal: Journal, _: Note) -> StepOutcome:
         await trio.lowlevel.checkpoint()
         self.fate.strike()
         if step in self.fate.failing:

@@ -21,7 +21,7 @@ from runtime.config import Configuration, load
 from runtime.zookeeper import ZooKeeper
 from tests.doubles.fake_answers import ANSWERS
 from tests.doubles.fake_cluster import FakeCluster, Raw, run_fake_cluster
-from tests.failover.journals import begun
+from tests.failover.journals import begun, unnoted
 from tests.failover.sites import promotable
 from tests.failover.sleeping import SleepyWitness
 from wire.headers import RequestHeader
@@ -57,7 +57,7 @@ class Stage:
         )
         [flow] = self.configuration.flows
         async with controller._effects(cast("WitnessStore", None), flow) as effects:
-            return (await effects.run(StepName.GROUPS_MOVE, begun())).facts
+            return (await effects.run(StepName.GROUPS_MOVE, begun(), unnoted)).facts
 
     def asked(self, cluster: FakeCluster, api: int) -> int:
         """Return how many requests of this kind reached a cluster."""

@@ -17,6 +17,7 @@ from runtime.config import load
 from runtime.witness import WitnessGarbled, WitnessPaths, assigned_partitions
 from runtime.zookeeper import Node, ZooKeeper
 from tests.doubles.fake_cluster import run_fake_cluster
+from tests.failover.journals import unnoted
 from tests.failover.sites import promotable
 from tests.failover.sleeping import SleepyWitness
 from wire.topic_partition import TopicPartition
@@ -84,4 +85,4 @@ async def preflight(folder: Path, witness: SleepyWitness) -> Facts:
         journal = replace(journal, steps=(replace(record, facts={"fence": ["orders"]}),))
         [flow] = configuration.flows
         async with controller._effects(cast("WitnessStore", None), flow) as effects:
-            return (await effects.run(StepName.PREFLIGHT, journal)).facts
+            return (await effects.run(StepName.PREFLIGHT, journal, unnoted)).facts
