@@ -160,9 +160,10 @@ async def serve(
                 metrics.failover_port,
                 ready=lambda: collector.status is not None,
                 registry=registry,
+                door=metrics.door,
             )
         )
-        _LOG.info("metrics at http://%s:%d/metrics", metrics.host, port)
+        _LOG.info("metrics at %s://%s:%d/metrics", metrics.door.scheme, metrics.host, port)
         task_status.started(port)
         await trio.sleep_forever()
 

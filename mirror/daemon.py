@@ -44,7 +44,7 @@ async def run_daemon(configuration: Configuration) -> None:
     gc.freeze()  # what the imports left stays as long as the program
     gc.set_threshold(*GARBAGE_THRESHOLDS)
     runners: list[FlowRunner] = []
-    host = configuration.metrics.host
+    pages = configuration.metrics
     pid, started_ms = os.getpid(), now_ms()
 
     async def status() -> tuple[str, bytes]:
@@ -60,13 +60,16 @@ async def run_daemon(configuration: Configuration) -> None:
             serve_metrics,
             ready=partial(is_ready, runners),
             routes={"/status": status, "/metrics": metrics},
+            door=pages.door,
         )
-        port = await nursery.start(serve, host, configuration.metrics.mirror_port)
-        reached = reached_at(host, configuration.coordination.zookeeper)
+        port = await nursery.start(serve, pages.host, pages.mirror_port)
+        reached = pages.advertised_host or reached_at(
+            pages.host, configuration.coordination.zookeeper
+        )
         worker = WorkerInfo(
             host=socket.gethostname(),
             pid=pid,
-            metrics_url=f"http://{reached}:{port}/metrics",
+            metrics_url=f"{pages.door.scheme}://{reached}:{port}/metrics",
             started_ms=started_ms,
         )
         for flow in configuration.flows:

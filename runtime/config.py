@@ -7,9 +7,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from runtime import coordination_section, flow_section, security_section
+from runtime import coordination_section, flow_section, metrics_section, security_section
 from runtime.coordination_section import CoordinationConfig, joined, read_coordination
 from runtime.flow_section import FlowConfig, PatternSet, Policy, read_flow, read_site
+from runtime.metrics_section import MetricsConfig, read_metrics
 from runtime.security_section import confluent_settings, read_security
 from runtime.yaml_section import (
     Address,
@@ -73,10 +74,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "only what is new since.",
         "audit.reread_nights": "In so many nights `spark-audit digest` reads all that it remembers "
         "again, a part each night.",
-        "metrics.host": "The address at which programs serve their pages.",
-        "metrics.mirror_port": "The port of `mirror run`; worker *i* takes this plus 10 *i*.",
-        "metrics.failover_port": "The port of `failover serve`.",
-        "metrics.audit_port": "The port of `spark-audit metrics`.",
+        **metrics_section.MEANINGS,
     }
 )
 """What each key of the file is for; the reference page has a line for each."""
@@ -154,16 +152,6 @@ class AuditConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetricsConfig:
-    """Where each program serves /metrics, /health and /status."""
-
-    host: str
-    mirror_port: int
-    failover_port: int
-    audit_port: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
     """All of the file."""
 
@@ -217,7 +205,7 @@ def _read(top: Section, path: Path) -> Configuration:
         coordination=read_coordination(top.section("coordination")),
         failover=_failover(top.section("failover", required=False), top, clusters, flows),
         audit=_audit(top.section("audit", required=False), path, clusters),
-        metrics=_metrics(top.section("metrics", required=False)),
+        metrics=read_metrics(top.section("metrics", required=False)),
         file=path.absolute(),
     )
     top.finish()
@@ -320,14 +308,3 @@ def _evidence(section: Section, path: Path, clusters: Iterable[str]) -> Mapping[
             places[name] = place if is_named else str(path.parent.absolute() / place)
     section.finish()
     return places
-
-
-def _metrics(section: Section) -> MetricsConfig:
-    metrics = MetricsConfig(
-        host=section.string("host", "127.0.0.1"),
-        mirror_port=section.integer("mirror_port", 9401, least=0, most=65535),
-        failover_port=section.integer("failover_port", 9402, least=0, most=65535),
-        audit_port=section.integer("audit_port", 9403, least=0, most=65535),
-    )
-    section.finish()
-    return metrics

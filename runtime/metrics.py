@@ -13,10 +13,15 @@ import trio
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.registry import REGISTRY
 
+from runtime.page_door import UNGUARDED, PageDoor, ServerKeys
+
 _LOG = logging.getLogger(__name__)
 
 REQUEST_TIMEOUT_S: Final = 10
 MAX_CONNECTIONS: Final = 64
+UNAUTHORIZED: Final = 401
+OPEN_TO_ALL: Final = "/health/"
+"""What asks whether a program lives has no credentials: the kubelet, a load balancer."""
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 Route = Callable[[], Awaitable[tuple[str, bytes]]]
@@ -28,18 +33,20 @@ class AddressInUse(OSError):
     """The endpoint cannot listen; the message names address and reason."""
 
 
-async def serve_metrics(
+async def serve_metrics(  # noqa: PLR0913 - the last is of trio
     host: str,
     port: int,
     *,
     ready: Callable[[], bool] = lambda: True,
     routes: Mapping[str, Route] = NO_ROUTES,
     registry: CollectorRegistry = REGISTRY,
+    door: PageDoor = UNGUARDED,
     task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until cancelled; reports the port it listens on. Port 0 takes a free one.
 
-    A route of one's own may stand in the place of /metrics. Raises AddressInUse.
+    A route of one's own may stand in the place of /metrics. Raises AddressInUse, and OSError where
+    the door's files cannot be read.
     """
 
     async def metrics() -> tuple[str, bytes]:
@@ -59,9 +66,10 @@ async def serve_metrics(
         reason = getattr(error, "strerror", None) or str(error)
         raise AddressInUse(f"metrics: cannot listen on {host}:{port}: {reason}") from error
     room = _Room()
+    keys = None if door.tls is None else ServerKeys(door.tls)
     task_status.started(int(listeners[0].socket.getsockname()[1]))
     await trio.serve_listeners(
-        partial(_serve_connection, answers, ready, room),
+        partial(_serve_connection, _Pages(answers, ready, door), keys, room),
         [_BoundedListener(one, room) for one in listeners],
     )
 
@@ -127,41 +135,48 @@ class _BoundedListener(trio.abc.Listener[trio.SocketStream]):
         await self.listener.aclose()
 
 
+@dataclass(frozen=True, slots=True)
+class _Pages:
+    """What is served, and to whom."""
+
+    answers: Mapping[str, Route]
+    ready: Callable[[], bool]
+    door: PageDoor
+
+
 async def _serve_connection(
-    answers: Mapping[str, Route],
-    ready: Callable[[], bool],
-    room: _Room,
-    stream: trio.SocketStream,
+    pages: _Pages, keys: ServerKeys | None, room: _Room, socket_stream: trio.SocketStream
 ) -> None:
     """Answer one request and close: scrapers come rarely, and closing keeps this simple."""
+    stream: trio.abc.Stream = socket_stream
+    if keys is not None:
+        stream = trio.SSLStream(
+            socket_stream, keys.current(), server_side=True, https_compatible=True
+        )
     try:
         async with stream:
             with room.hold() as note_request:
-                await _answer(answers, ready, stream, note_request)
+                await _answer(pages, stream, note_request)
     except (trio.BrokenResourceError, h11.ProtocolError) as error:
         _LOG.debug("metrics request dropped: %s", error)
     finally:
         room.free()
 
 
-async def _answer(
-    answers: Mapping[str, Route],
-    ready: Callable[[], bool],
-    stream: trio.SocketStream,
-    note_request: Callable[[], None],
-) -> None:
+async def _answer(pages: _Pages, stream: trio.abc.Stream, note_request: Callable[[], None]) -> None:
     connection = h11.Connection(h11.SERVER)
     request = await _receive_request(connection, stream)
     if request is None:
         return
     note_request()
-    status, content_type, body = await _guarded_respond(answers, ready, request)
+    status, content_type, body = await _guarded_respond(pages, request)
     head = h11.Response(
         status_code=status,
         headers=[
             ("Content-Type", content_type),
             ("Content-Length", str(len(body))),
             ("Connection", "close"),
+            *(pages.door.challenges() if status == UNAUTHORIZED else ()),
         ],
     )
     parts = [connection.send(head)]
@@ -172,7 +187,7 @@ async def _answer(
 
 
 async def _receive_request(
-    connection: h11.Connection, stream: trio.SocketStream
+    connection: h11.Connection, stream: trio.abc.Stream
 ) -> h11.Request | None:
     while True:
         event = connection.next_event()
@@ -180,31 +195,35 @@ async def _receive_request(
             return event
         if event is not h11.NEED_DATA:
             return None
-        connection.receive_data(await stream.receive_some())
+        connection.receive_data(bytes(await stream.receive_some()))
 
 
-async def _guarded_respond(
-    answers: Mapping[str, Route], ready: Callable[[], bool], request: h11.Request
-) -> tuple[int, str, bytes]:
+async def _guarded_respond(pages: _Pages, request: h11.Request) -> tuple[int, str, bytes]:
     """Answer 500 for a mistake of ours: being watched must not end what is watched."""
     try:
-        return await _respond(answers, ready, request)
+        return await _respond(pages, request)
     except Exception:  # noqa: BLE001
         _LOG.exception("GET %s failed: our mistake", request.target.decode("ascii", "replace"))
         return 500, "text/plain", b"this page failed; the program's log says why\n"
 
 
-async def _respond(
-    answers: Mapping[str, Route], ready: Callable[[], bool], request: h11.Request
-) -> tuple[int, str, bytes]:
+async def _respond(pages: _Pages, request: h11.Request) -> tuple[int, str, bytes]:
     path = request.target.decode("ascii", "replace").partition("?")[0]
     if request.method not in (b"GET", b"HEAD"):
         return 405, "text/plain", b"only GET is answered here\n"
     if path == "/health/ready":
-        return (200, "text/plain", b"ready\n") if ready() else (503, "text/plain", b"not ready\n")
-    route = answers.get(path)
+        is_ready = pages.ready()
+        return (200, "text/plain", b"ready\n") if is_ready else (503, "text/plain", b"not ready\n")
+    if not path.startswith(OPEN_TO_ALL) and not pages.door.admits(_authorization(request)):
+        return UNAUTHORIZED, "text/plain", b"show what metrics.token or metrics.username asks for\n"
+    route = pages.answers.get(path)
     if route is None:
-        known = ", ".join([*answers, "/health/ready"])
+        known = ", ".join([*pages.answers, "/health/ready"])
         return 404, "text/plain", f"nothing here; there is {known}\n".encode()
     content_type, body = await route()
     return 200, content_type, body
+
+
+def _authorization(request: h11.Request) -> bytes:
+    """Return the header, empty for none; of several the first."""
+    return next((value for name, value in request.headers if name == b"authorization"), b"")

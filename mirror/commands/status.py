@@ -1,6 +1,7 @@
 """`mirror status`: ask the running daemons; where there is none, look at both clusters."""
 
 import http.client
+import ssl
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -15,6 +16,7 @@ from mirror.workers.handover import Member
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
 from runtime.foreign_json import MAX_BYTES, read_json
+from runtime.page_door import PageDoor, reader_context
 from runtime.witness import WitnessGarbled, WitnessPaths, WorkerInfo
 from runtime.witness_session import open_witness
 from runtime.zookeeper import ZooKeeper, ZooKeeperFault
@@ -82,7 +84,12 @@ async def _flow(
     silent = [workers] if isinstance(workers, str) else []
     for worker in () if isinstance(workers, str) else workers:
         try:
-            reports.append((f"{worker.host}:{worker.pid}", await _ask(worker, flow)))
+            reports.append(
+                (
+                    f"{worker.host}:{worker.pid}",
+                    await _ask(worker, flow, configuration.metrics.door),
+                )
+            )
         except NobodyAnswers as nobody:
             silent.append(str(nobody))
     if reports:
@@ -111,11 +118,11 @@ async def _flow(
     }
 
 
-async def _ask(worker: WorkerInfo, flow: FlowConfig) -> FlowReport:
+async def _ask(worker: WorkerInfo, flow: FlowConfig, door: PageDoor) -> FlowReport:
     """Return the flow as its daemon reports it; raises NobodyAnswers."""
     who = f"process {worker.pid} on {worker.host}"
     try:
-        found = await trio.to_thread.run_sync(_get_status, worker.metrics_url)
+        found = await trio.to_thread.run_sync(_get_status, worker.metrics_url, door)
         is_asked = (found["pid"], found["started_ms"]) == (worker.pid, worker.started_ms)
         report: FlowReport
         for report in found["flows"] if is_asked else ():
@@ -131,11 +138,19 @@ async def _ask(worker: WorkerInfo, flow: FlowConfig) -> FlowReport:
     raise NobodyAnswers(f"{who} holds the flow, but does not report it")
 
 
-def _get_status(metrics_url: str) -> Any:  # noqa: ANN401 - JSON of another process
+def _get_status(metrics_url: str, door: PageDoor) -> Any:  # noqa: ANN401 - another process' JSON
     parts = urlsplit(metrics_url)
     connection = http.client.HTTPConnection(parts.netloc, timeout=ASK_TIMEOUT_S)
+    if parts.scheme == "https":
+        context = ssl.create_default_context() if door.tls is None else reader_context(door.tls)
+        connection = http.client.HTTPSConnection(
+            parts.netloc, timeout=ASK_TIMEOUT_S, context=context
+        )
+    shown = door.authorization()
     try:
-        connection.request("GET", "/status")
+        connection.request(
+            "GET", "/status", headers={} if shown is None else {"Authorization": shown}
+        )
         response = connection.getresponse()
         body = response.read(MAX_BYTES + 1)
     finally:

@@ -50,4 +50,5 @@ async def serve(configuration: Configuration) -> None:
                 metrics.audit_port,
                 ready=lambda: stored.is_there,
                 registry=registry,
+                door=metrics.door,
             )

@@ -18,9 +18,14 @@ TIMEOUT_S: Final = 300
 
 
 def find_promtool(folder: Path = FOLDER) -> str | None:
-    """Return the program's path, None if there is none."""
-    unpacked = folder / "usr" / "bin" / "promtool"
-    return shutil.which("promtool") or (str(unpacked) if unpacked.exists() else None)
+    """Return the checker's path, None if there is none."""
+    return find_program("promtool", folder)
+
+
+def find_program(name: str, folder: Path = FOLDER) -> str | None:
+    """Return the path of one of the package's programs, None if there is none."""
+    unpacked = folder / "usr" / "bin" / name
+    return shutil.which(name) or (str(unpacked) if unpacked.exists() else None)
 
 
 def unpack_promtool(folder: Path = FOLDER) -> str | None:

@@ -2,7 +2,9 @@
 
 import json
 import socket
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
 import trio
@@ -10,7 +12,9 @@ import trio
 from mirror.commands.status import NobodyAnswers, _ask
 from mirror.daemon import reached_at
 from runtime.metrics import serve_metrics
+from runtime.page_door import UNGUARDED, PageDoor, PageTls
 from runtime.witness import WorkerInfo
+from tests.doubles.certificates import Certificates
 from tests.mirror.building import CONFIG
 
 
@@ -30,10 +34,10 @@ async def test_a_worker_of_another_machine_is_not_taken_for_the_one_that_answers
     url = f"http://127.0.0.1:{port}/metrics"
     worker = WorkerInfo(host="far", pid=1, metrics_url=url, started_ms=5)
     if is_asked:
-        assert (await _ask(worker, CONFIG))["flow"] == CONFIG.name
+        assert (await _ask(worker, CONFIG, UNGUARDED))["flow"] == CONFIG.name
         return
     with pytest.raises(NobodyAnswers, match=r"process 1 on far should run .* metrics\.host"):
-        await _ask(worker, CONFIG)
+        await _ask(worker, CONFIG, UNGUARDED)
 
 
 @pytest.mark.parametrize("said", [[], 5, None, {"pid": 1, "started_ms": 5, "flows": None}])
@@ -48,7 +52,29 @@ async def test_another_program_where_a_worker_was_is_no_worker(
     port = await nursery.start(serve, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{port}/metrics"
     with pytest.raises(NobodyAnswers, match="process 1 on far should run this flow, but"):
-        await _ask(WorkerInfo(host="far", pid=1, metrics_url=url, started_ms=5), CONFIG)
+        await _ask(WorkerInfo(host="far", pid=1, metrics_url=url, started_ms=5), CONFIG, UNGUARDED)
+
+
+async def test_guarded_pages_are_read_with_what_the_file_has(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    async def status() -> tuple[str, bytes]:
+        found = {"pid": 1, "started_ms": 5, "flows": [{"flow": CONFIG.name}]}
+        return "application/json", json.dumps(found).encode()
+
+    made = Certificates(tmp_path)
+    tls = PageTls(certificate=made.broker, key=made.key(made.broker), ca=made.ca)
+    door = PageDoor(tls=tls, token="t0ken")  # noqa: S106
+    port = await nursery.start(
+        partial(serve_metrics, "127.0.0.1", 0, routes={"/status": status}, door=door)
+    )
+    url = f"https://127.0.0.1:{port}/metrics"
+    worker = WorkerInfo(host="far", pid=1, metrics_url=url, started_ms=5)
+    assert (await _ask(worker, CONFIG, door))["flow"] == CONFIG.name
+    with pytest.raises(NobodyAnswers, match="certificate verify failed"):
+        await _ask(worker, CONFIG, replace(door, tls=replace(tls, ca=made.strange_ca)))
+    with pytest.raises(NobodyAnswers, match="answered 401"):
+        await _ask(worker, CONFIG, replace(door, token="another"))  # noqa: S106
 
 
 def test_a_worker_that_listens_everywhere_tells_where_it_is_reached() -> None:
