@@ -120,8 +120,8 @@ class Site:
     async def members(self, groups: PatternSet) -> dict[str, int]:
         """Return for each group that the patterns choose how many members it has at least.
 
-        The state of a group of a newer protocol (KIP-848) tells whether it has any: asked to
-        describe it, brokers say that it is dead. Share groups are left out: they have no positions.
+        The state of a group of a newer protocol (KIP-848, KIP-1071) tells whether it has any, also
+        where brokers cannot describe it. Share groups are left out: they have no positions.
         """
         listed = {
             name: one

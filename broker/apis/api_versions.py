@@ -32,7 +32,11 @@ def handler(served: Callable[[], Iterable[Api]]) -> Handler:
             api_keys=tuple(api.listed for api in served()),
             supported_features=SUPPORTED if call.api_version >= FROM_ZERO_SINCE else (),
             finalized_features_epoch=0,
-            finalized_features=(FINALIZED if call.node.groups.settings.consumer.is_served else ()),
+            finalized_features=(
+                FINALIZED
+                if "consumer" in call.node.config.group_coordinator_rebalance_protocols
+                else ()
+            ),
         )
 
     return handle

@@ -7,7 +7,15 @@ from failover.leaving import wait_left
 from failover.site import Site
 from runtime.config import PatternSet
 from tests.doubles.fake_cluster import FakePartition, run_fake_cluster
+from wire.errors import ErrorCode
 from wire.headers import RequestHeader
+from wire.messages.consumer_group_describe import (
+    Assignment,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+    Member,
+)
 from wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from wire.net import open_cluster
 from wire.topic_partition import TopicPartition
@@ -52,6 +60,53 @@ async def test_a_group_of_a_newer_protocol_has_members_until_it_is_empty() -> No
 
             facts = await wait_left(site, EVERYTHING, follow, plain={}, timeout_ms=100)
             assert facts["still_members"] == {"at work": 1, "flows": 1}
+
+
+async def test_all_members_of_a_group_of_the_new_protocol_are_seen_where_brokers_describe_it() -> (
+    None
+):
+    def member(number: int) -> Member:
+        nothing = Assignment(topic_partitions=())
+        return Member(
+            member_id=f"m-{number}",
+            member_epoch=1,
+            client_id="c",
+            client_host="/h",
+            subscribed_topic_names=(),
+            assignment=nothing,
+            target_assignment=nothing,
+        )
+
+    async with run_fake_cluster() as fake:
+
+        async def list_groups(_: RequestHeader, __: ListGroupsRequest) -> ListGroupsResponse:
+            return ListGroupsResponse(error_code=0, groups=GROUPS)
+
+        async def describe(
+            _: RequestHeader, request: ConsumerGroupDescribeRequest
+        ) -> ConsumerGroupDescribeResponse:
+            known = {"at work": tuple(map(member, range(3))), "gone": ()}
+            return ConsumerGroupDescribeResponse(
+                groups=tuple(
+                    DescribedGroup(
+                        error_code=0 if name in known else ErrorCode.GROUP_ID_NOT_FOUND,
+                        group_id=name,
+                        group_state="Stable" if known.get(name) else "Empty",
+                        group_epoch=1,
+                        assignment_epoch=1,
+                        assignor_name="uniform",
+                        members=known.get(name, ()),
+                    )
+                    for name in request.group_ids
+                )
+            )
+
+        fake.brokers[0].scripts[ListGroupsRequest.API_KEY] = list_groups
+        fake.brokers[0].scripts[ConsumerGroupDescribeRequest.API_KEY] = describe
+        fake.versions[ConsumerGroupDescribeRequest.API_KEY] = range(2)
+        async with open_cluster(fake.bootstrap, client_id="failover") as opened:
+            members = await Site(name="dc1", cluster=opened).members(EVERYTHING)
+            assert members == {"at work": 3, "flows": 1, "gone": 0, "left": 0, "old": 0}
 
 
 async def test_a_partition_that_was_not_there_is_looked_for_again() -> None:

@@ -157,6 +157,12 @@ class Connection:
         """Take what the broker speaks, by API key."""
         self._versions = versions
 
+    def serves(self, request: type[Request[Any]]) -> bool:
+        """Say whether there is a version of this request that both sides speak."""
+        theirs = self._versions.get(request.API_KEY, range(0))
+        ours = request.VERSIONS
+        return min(theirs.stop, ours.stop) > max(theirs.start, ours.start)
+
     def version_of(self, request: type[Request[Any]] | Request[Any]) -> int:
         """Return the version that a request of this type would be sent in; UnsupportedApi if none.
 

@@ -1,9 +1,9 @@
 """Positions and states of consumer groups, at whichever broker coordinates them."""
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import trio
 
@@ -16,6 +16,7 @@ from wire.hot.group_offsets import (
     found_of,
     read_committed,
 )
+from wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from wire.messages.describe_groups import DescribedGroupMember, DescribeGroupsRequest
 from wire.messages.list_groups import ListedGroup, ListGroupsRequest
 from wire.messages.offset_commit import OffsetCommitRequest
@@ -35,11 +36,21 @@ class GroupDescription:
     """A group as its coordinator sees it; with an `error_code` other than NONE it could not say."""
 
     state: str = ""
-    """Kafka's word: Empty, Stable, PreparingRebalance, CompletingRebalance or Dead (unknown)."""
+    """Kafka's word: Empty, Stable, PreparingRebalance, CompletingRebalance or Dead (unknown); of
+    the new protocol also Assigning and Reconciling."""
     protocol_type: str = ""
     protocol: str = ""
     members: tuple[DescribedGroupMember, ...] = ()
     error_code: ErrorCode = ErrorCode.NONE
+
+
+DEAD: Final = "Dead"
+CONSUMER_PROTOCOL_TYPE: Final = "consumer"
+UNANSWERED: Final = GroupDescription(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+NOT_OF_NEW_PROTOCOL: Final = frozenset(
+    {ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION}
+)
+"""There is no such group, or brokers have the protocol switched off."""
 
 
 async def fetch_group_offsets(
@@ -94,6 +105,9 @@ async def commit_group_offsets(
 async def describe_groups(cluster: Cluster, groups: Iterable[str]) -> dict[str, GroupDescription]:
     """Return state and members of each group, asking each coordinator once for all of its groups.
 
+    Groups of the new protocol (KIP-848), which DescribeGroups calls dead, are asked for by their
+    own API, where brokers have it. Their members come without metadata and assignments.
+
     Raises NetworkFault. A group whose coordinator is missing, or moves for too long, is described
     by the error code alone.
     """
@@ -123,8 +137,7 @@ async def _describe(
         answer = await cluster.request_coordinator(
             held[0], DescribeGroupsRequest(groups=tuple(held))
         )
-        unanswered = GroupDescription(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
-        descriptions |= dict.fromkeys(held, unanswered)
+        descriptions |= dict.fromkeys(held, UNANSWERED)
         for found in answer.groups:
             descriptions[found.group_id] = GroupDescription(
                 state=found.group_state,
@@ -133,6 +146,47 @@ async def _describe(
                 members=found.members,
                 error_code=code_of(found.error_code),
             )
+        dead = [group for group in held if _may_be_of_new_protocol(descriptions[group])]
+        if dead:
+            descriptions |= await _described_by_new_protocol(cluster, dead)
+
+
+def _may_be_of_new_protocol(description: GroupDescription) -> bool:
+    return description.error_code is ErrorCode.NONE and description.state == DEAD
+
+
+async def _described_by_new_protocol(
+    cluster: Cluster, groups: Sequence[str]
+) -> dict[str, GroupDescription]:
+    """Return what there is of the new protocol; the groups have one coordinator."""
+    connection = await cluster.coordinator(groups[0])
+    if not connection.serves(ConsumerGroupDescribeRequest):
+        return {}
+    request = ConsumerGroupDescribeRequest(
+        group_ids=tuple(groups), include_authorized_operations=False
+    )
+    answer = await cluster.request_coordinator(groups[0], request)
+    return {
+        found.group_id: GroupDescription(
+            state=found.group_state,
+            protocol_type=CONSUMER_PROTOCOL_TYPE,
+            protocol=found.assignor_name,
+            members=tuple(
+                DescribedGroupMember(
+                    member_id=member.member_id,
+                    group_instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    member_metadata=b"",
+                    member_assignment=b"",
+                )
+                for member in found.members
+            ),
+            error_code=code_of(found.error_code),
+        )
+        for found in answer.groups
+        if found.error_code not in NOT_OF_NEW_PROTOCOL
+    }
 
 
 async def list_groups(cluster: Cluster) -> dict[str, ListedGroup]:

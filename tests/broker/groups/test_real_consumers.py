@@ -6,9 +6,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -18,18 +16,17 @@ from confluent_kafka import (
     ConsumerGroupTopicPartitions,
     KafkaError,
     KafkaException,
-    Message,
     Producer,
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, ConsumerGroupDescription, NewTopic
 
+from tests.broker.groups.real_members import PATIENCE_S, Member, committed, poll_until
 from tests.clusters import RunningCluster, run_cluster
 
 pytestmark = pytest.mark.integration
 
 PARTITIONS = 6
-PATIENCE_S = 120.0
 SETTINGS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "8"}
 
 
@@ -61,42 +58,6 @@ def produce(cluster: RunningCluster, topic: str, per_partition: int) -> None:
     assert producer.flush(PATIENCE_S) == 0
 
 
-@dataclass
-class Member:
-    """A consumer that remembers what it was assigned and what it has read."""
-
-    consumer: Consumer
-    assigned: set[int] = field(default_factory=set)
-    rebalances: int = 0
-    revoked: list[set[int]] = field(default_factory=list)
-    read: list[Message] = field(default_factory=list)
-    errors: list[KafkaError] = field(default_factory=list)
-
-    def subscribe(self, topic: str) -> None:
-        self.consumer.subscribe([topic], on_assign=self._take, on_revoke=self._give)
-
-    def _take(self, _: Consumer, partitions: list[TopicPartition]) -> None:
-        self.rebalances += 1
-        self.assigned |= {partition.partition for partition in partitions}
-
-    def _give(self, _: Consumer, partitions: list[TopicPartition]) -> None:
-        gone = {partition.partition for partition in partitions}
-        self.revoked.append(gone)
-        self.assigned -= gone
-
-    def poll(self) -> None:
-        for message in self.consumer.consume(100, 0.05):
-            error = message.error()
-            if error is None:
-                self.read.append(message)
-            else:
-                self.errors.append(error)
-
-    @property
-    def values(self) -> set[bytes | None]:
-        return {message.value() for message in self.read}
-
-
 @pytest.fixture
 def join(cluster: RunningCluster) -> Iterator[Callable[..., Member]]:
     """Open consumers that are closed at the end of the test."""
@@ -123,14 +84,6 @@ def join(cluster: RunningCluster) -> Iterator[Callable[..., Member]]:
         yield open_member
 
 
-def poll_until(condition: Callable[[], bool], *members: Member) -> None:
-    deadline = monotonic() + PATIENCE_S
-    while not condition():
-        assert monotonic() < deadline, [(m.assigned, len(m.read), m.errors) for m in members]
-        for member in members:
-            member.poll()
-
-
 def shares(*members: Member) -> Callable[[], bool]:
     """Return whether these members hold all partitions evenly, none twice."""
 
@@ -149,12 +102,6 @@ def describe(admin: AdminClient, group: str) -> ConsumerGroupDescription:
     described: Any = admin.describe_consumer_groups([group])[group].result(PATIENCE_S)
     assert isinstance(described, ConsumerGroupDescription)
     return described
-
-
-def committed(admin: AdminClient, group: str) -> dict[tuple[str, int], int]:
-    request = ConsumerGroupTopicPartitions(group)
-    result = admin.list_consumer_group_offsets([request])[group].result(PATIENCE_S)
-    return {(p.topic, p.partition): p.offset for p in result.topic_partitions}
 
 
 @pytest.mark.parametrize("assignor", ["range", "roundrobin", "cooperative-sticky"])

@@ -8,6 +8,7 @@ import trio
 from tests.clusters import RunningCluster, run_cluster
 from wire.compression import Compression
 from wire.errors import ErrorCode
+from wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from wire.net import Cluster, NetworkFault, RequestRefused, open_cluster
 from wire.net.operations import (
@@ -103,6 +104,33 @@ async def test_positions_of_a_group_are_stored_told_and_listed(running: RunningC
             described = await describe_groups(cluster, ["readers", "nobody"])
             assert described["readers"].state == "Empty"
             assert described["nobody"].state == "Dead"
+
+
+async def test_members_of_the_new_protocol_are_described(running: RunningCluster) -> None:
+    async with open_cluster(running.addresses, client_id="test") as cluster:
+        await create_topic(cluster, "beats", 1)
+        for number in range(2):
+            joined = await cluster.request_coordinator(
+                "beaters",
+                ConsumerGroupHeartbeatRequest(
+                    group_id="beaters",
+                    member_id=f"m-{number}",
+                    member_epoch=0,
+                    rebalance_timeout_ms=60_000,
+                    subscribed_topic_names=("beats",),
+                    topic_partitions=(),
+                ),
+            )
+            assert joined.error_code == ErrorCode.NONE
+        described = await describe_groups(cluster, ["beaters", "nobody"])
+        group = described["beaters"]
+        assert (group.protocol_type, group.protocol) == ("consumer", "uniform")
+        assert sorted(member.member_id for member in group.members) == ["m-0", "m-1"]
+        assert described["nobody"].state == "Dead"
+        codes = await commit_group_offsets(
+            cluster, "beaters", {TopicPartition("beats", 0): (0, "")}
+        )
+        assert set(codes.values()) == {ErrorCode.UNKNOWN_MEMBER_ID}
 
 
 async def test_many_requests_in_flight_keep_their_order(running: RunningCluster) -> None:
