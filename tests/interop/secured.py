@@ -45,22 +45,23 @@ def run_secured(
     kind: Kind,
     name: str = "dc1",
     more: dict[str, str] | None = None,
-    relay_port: int | None = None,
+    relayed: tuple[int, int] | None = None,
 ) -> Iterator[SecuredKafka]:
     """Run one broker of that kind with all four listeners.
 
-    Clients of the listener without security are told `relay_port`, where one is given.
+    `relayed` are the port of the listener without security and the one that its clients are told.
     """
     (folder / name).mkdir(parents=True)
     certificates = Certificates(folder / name)
     ports = {protocol: free_port(HOST) for protocol in PROTOCOLS}
-    seat = Seat(number=0, port=free_port(HOST), controller_port=free_port(HOST))
+    port, told = relayed or (free_port(HOST), None)
+    seat = Seat(number=0, port=port, controller_port=free_port(HOST))
     cluster = KafkaCluster(
         name=name,
         kind=kind,
         data=folder / name / "data",
         broker_count=1,
-        overrides=_settings(kind, seat, ports, certificates, relay_port) | (more or {}),
+        overrides=_settings(kind, seat, ports, certificates, told or port) | (more or {}),
         _seats=(seat,),
         _zookeeper_port=free_port(HOST),
     )
@@ -79,7 +80,7 @@ def _settings(
     seat: Seat,
     ports: dict[str, int],
     certificates: Certificates,
-    relay_port: int | None,
+    told_port: int,
 ) -> dict[str, str]:
     keystore = certificates.folder / "broker-keystore.pem"
     keystore.write_text(
@@ -87,7 +88,7 @@ def _settings(
     )
     listeners = [f"PLAINTEXT://{HOST}:{seat.port}"]
     listeners += [f"{protocol}://{HOST}:{port}" for protocol, port in ports.items()]
-    told = [f"PLAINTEXT://{HOST}:{relay_port or seat.port}", *listeners[1:]]
+    told = [f"PLAINTEXT://{HOST}:{told_port}", *listeners[1:]]
     settings = {
         "advertised.listeners": ",".join(told),
         "inter.broker.listener.name": "PLAINTEXT",

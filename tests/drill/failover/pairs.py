@@ -1,7 +1,7 @@
 """The two sites of a drill of the failover: bundled brokers, or Apache Kafka with an authorizer."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from tests.drill.failover.stage import PATH, Stage, dressed, own_port
 from tests.failover.sites import TIMEOUTS
 from tests.interop.peers import KAFKA_4_KRAFT
 from tests.interop.rights import KRAFT_AUTHORIZER, give
-from tests.interop.secured import run_secured
+from tests.interop.secured import SecuredKafka, run_secured
 from tests.secured_cluster import USER
 
 HOST: Final = "127.0.0.1"
@@ -60,27 +60,29 @@ def apache(folder: Path) -> Iterator[Stage]:
     Raises tests.interop.peers.PeerUnavailable.
     """
     port = own_port()
-    ports = {name: own_port() for name in SITES}
+    ways = {name: Way(own_port(), (HOST, own_port())) for name in SITES}
     with (
-        run_secured(folder, KAFKA_4_KRAFT, "dc1", KRAFT_AUTHORIZER, ports["dc1"]) as dc1,
-        run_secured(folder, KAFKA_4_KRAFT, "dc2", KRAFT_AUTHORIZER, ports["dc2"]) as dc2,
+        run_network(ways) as network,
+        _secured_site(folder, "dc1", ways["dc1"]) as dc1,
+        _secured_site(folder, "dc2", ways["dc2"]) as dc2,
     ):
         secured = {"dc1": dc1, "dc2": dc2}
         pair = {name: one.cluster for name, one in secured.items()}
         for site in pair.values():
             give(site, USER, ResourceType.TOPIC, "*", AclOperation.ALL)
             give(site, USER, ResourceType.GROUP, "*", AclOperation.ALL)
-        ways = {name: Way(ports[name], site.addresses[0]) for name, site in pair.items()}
-        own = {name: {"bootstrap": f"{HOST}:{ports[name]}"} for name in SITES}
+        own = {name: {"bootstrap": f"{HOST}:{way.port}"} for name, way in ways.items()}
         file = _write(folder / "dc.yaml", own, port)
         theirs = {name: one.section("SASL_PLAINTEXT") for name, one in secured.items()}
         applications = _write(folder / "applications.yaml", theirs, port)
         clients = {name: one.client("SASL_PLAINTEXT") for name, one in secured.items()}
-        with (
-            run_network(ways) as network,
-            dressed(folder, pair, network, (file, applications), clients, port) as stage,
-        ):
+        with dressed(folder, pair, network, (file, applications), clients, port) as stage:
             yield stage
+
+
+def _secured_site(folder: Path, name: str, way: Way) -> AbstractContextManager[SecuredKafka]:
+    relayed = (way.server[1], way.port)
+    return run_secured(folder, KAFKA_4_KRAFT, name, KRAFT_AUTHORIZER, relayed)
 
 
 def _write(file: Path, sites: Mapping[str, Mapping[str, Any]], port: int) -> Path:

@@ -116,7 +116,7 @@ _WEIGHTS: Final = {
     What.ABORT: 3,
     What.LEFT: 1,
     What.DISASTER: 2,
-    What.CUT: 2,
+    What.CUT: 1,
     What.FALSE_ALARM: 1,
 }
 
