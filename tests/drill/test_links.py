@@ -48,6 +48,20 @@ async def test_a_cut_link_holds_back_what_is_sent_until_it_is_healed() -> None:
         assert await stream.receive_some() == b"during"
 
 
+async def test_a_slow_server_is_late_both_ways_until_it_is_quick_again() -> None:
+    links = Links()
+    async with (
+        echo_behind_relay(links) as port,
+        await trio.open_tcp_stream("127.0.0.1", port) as stream,
+    ):
+        links.slow("echo", 0.1)
+        began_s = trio.current_time()
+        assert await ask(stream, b"late") == b"late"
+        assert trio.current_time() - began_s >= 0.2
+        links.slow("echo", 0.0)
+        assert await ask(stream, b"soon") == b"soon"
+
+
 async def test_a_link_of_others_that_is_cut_changes_nothing() -> None:
     links = Links()
     links.cut("them", "echo")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
+from typing import Final
 
 from tests.drill.failover.story import (
     Acked,
@@ -18,8 +19,12 @@ from tests.drill.failover.story import (
     Switch,
     listed_by,
     sealed_by,
+    stated_by,
 )
 from wire.topic_partition import TopicPartition
+
+SLACK_S: Final = 0.5
+"""Stated seconds are rounded, and an answer takes its time."""
 
 
 class Kind(Enum):
@@ -28,6 +33,7 @@ class Kind(Enum):
     LOST = "an acknowledged record is not on the active site, and is not listed"
     NOT_SAVED = "a record is listed as set aside, and a site has not kept it"
     NOT_MIRRORED = "a promotion called a record mirrored that the new site does not have"
+    MISSTATED = "a promotion stated a smaller loss than there was, or an end that never was"
     ENDS_DIFFER = "a key of a compacted topic ends differently, and nobody has merged"
     TWO_SITES = "a site took a write while the other one was active"
     NOT_LISTED = "an idle site that was open took a write, and no command has listed it"
@@ -58,6 +64,7 @@ def check(story: Story) -> list[Finding]:
         *_lost(story),
         *_not_saved(story),
         *_not_mirrored(story),
+        *_misstated(story),
         *_ends_differ(story),
         *_two_sites(story),
         *_doubled(story),
@@ -162,6 +169,36 @@ def _not_mirrored(story: Story) -> Iterator[Finding]:
             if not is_known and not _has(deleted, ack):
                 says = f"mirrored up to {sealed.end}, and not on {sealed.site}"
                 yield Finding(Kind.NOT_MIRRORED, str(ack), says)
+
+
+def _misstated(story: Story) -> Iterator[Finding]:
+    """Compare stated losses with what the lost site had acknowledged before the command.
+
+    What it took while our programs did not reach it, nobody could know.
+    """
+    for said in story.said:
+        ends = {sealed.partition: sealed for sealed in sealed_by(said)}
+        for stated in stated_by(said):
+            sealed = ends.get(stated.partition)
+            if sealed is None or stated.partition.topic in story.deleted:
+                continue
+            log = story.logs[sealed.source].get(stated.partition, {})
+            if stated.known_end > max(log, default=-1) + 1:
+                says = f"last known end {stated.known_end}, and it ends at {max(log, default=-1)}"
+                yield Finding(Kind.MISSTATED, f"{sealed.source} {stated.partition}", says)
+            lost = [
+                ack.at_ms
+                for ack in story.acked
+                if (ack.site, ack.partition) == (sealed.source, sealed.partition)
+                and ack.offset >= sealed.end
+                and ack.at_ms < said.began_ms
+                and not _is_excused(story, ack)
+            ]
+            if lost and stated.seconds is not None:
+                spread_s = (max(lost) - min(lost)) / 1000
+                if spread_s > stated.seconds + SLACK_S:
+                    says = f"up to {stated.seconds} s were stated, and {spread_s} s are lost"
+                    yield Finding(Kind.MISSTATED, f"{sealed.source} {stated.partition}", says)
 
 
 def _ends_differ(story: Story) -> Iterator[Finding]:

@@ -132,6 +132,15 @@ class Sealed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """What the plan of a promotion says that a partition loses, None for unknown."""
+
+    partition: TopicPartition
+    seconds: float | None
+    known_end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
     """A drill up to the end of a round, when nobody wrote and everything had been mirrored.
 
@@ -159,6 +168,11 @@ _APPENDED: Final = re.compile(r"(\S+) (\S+)-(\d+) holds records at offsets (\d+)
 _MIRRORED: Final = re.compile(r"^  (\S+)-(\d+): mirrored up to (\S+) offset (\d+) ", re.MULTILINE)
 _LISTED: Final = re.compile(
     r"^(only there|foreign|set aside) +(\S+)  (\S+)-(\d+)  (\d+)  ", re.MULTILINE
+)
+_STATED: Final = re.compile(
+    r"^ +(\S+)-(\d+): at least \d+ records(?:, up to ([\d.]+) s)?"
+    r" \(mirrored up to \d+, last known end (\d+)\)",
+    re.MULTILINE,
 )
 _RESTART: Final = re.compile(r"`mirror restart (\S+) (\S+) --quarantine`")
 
@@ -205,6 +219,17 @@ def sealed_by(said: Said) -> Iterator[Sealed]:
             end=int(end),
             began_ms=said.began_ms,
         )
+
+
+def stated_by(said: Said) -> Iterator[Stated]:
+    """Yield the losses that a promotion of a lost site's other one has stated."""
+    if said.command[0] == "promote":
+        for topic, index, seconds, end in _STATED.findall(said.text):
+            yield Stated(
+                partition=TopicPartition(topic, int(index)),
+                seconds=float(seconds) if seconds else None,
+                known_end=int(end),
+            )
 
 
 def advised(said: Said) -> list[tuple[str, str]]:

@@ -19,6 +19,7 @@ from tests.drill.failover.story import (
     advised,
     listed_by,
     sealed_by,
+    stated_by,
 )
 from wire.topic_partition import TopicPartition
 
@@ -41,8 +42,8 @@ def read(value: str, offset: int, at_ms: int) -> Read:
     return Read(group="g", at_ms=at_ms, site="dc2", partition=WHERE, offset=offset, value=value)
 
 
-def said(status: int, text: str, *command: str, ended_ms: int = 220) -> Said:
-    return Said(began_ms=100, ended_ms=ended_ms, command=command, status=status, text=text)
+def said(status: int, text: str, *command: str, ended_ms: int = 220, began: int = 100) -> Said:
+    return Said(began_ms=began, ended_ms=ended_ms, command=command, status=status, text=text)
 
 
 SWITCH = Switch(started_ms=100, switched_ms=200, old="dc1", new="dc2")
@@ -65,6 +66,7 @@ LATE = acked("late", "dc1", 3, 210)
 SAVED = {("dc1", WHERE, 3): "late"}
 OPENED = Window(site="dc1", from_ms=205, until_ms=240, why="opened by hand")
 LOOK = said(1, ONLY_THERE, "divergence", ended_ms=400)
+STATED = "         drilled-0: at least 2 records, up to 2.0 s (mirrored up to 3, last known end 5)"
 LOST_UP_TO = "  drilled-0: mirrored up to dc1 offset 3 (dc2 3)"
 
 
@@ -101,6 +103,22 @@ def test_a_story_that_keeps_everything_has_no_findings() -> None:
                 "acked": [*KEPT.acked, acked("gone", "dc1", 2, 60)],
                 "said": [said(0, LOST_UP_TO, "promote", "dc2", "--source-lost")],
             },
+        ),
+        (
+            Kind.MISSTATED,
+            {
+                "acked": [*KEPT.acked, acked("x", "dc1", 3, 10), acked("y", "dc1", 4, 2_900)],
+                "said": [
+                    said(
+                        0, f"{STATED}\n{LOST_UP_TO}", "promote", "dc2", "--source-lost", began=9_000
+                    )
+                ],
+                "logs": {"dc1": {WHERE: {**LOG, 3: "x", 4: "y"}}, "dc2": {WHERE: LOG}},
+            },
+        ),
+        (
+            Kind.MISSTATED,
+            {"said": [said(0, f"{STATED}\n{LOST_UP_TO}", "promote", "dc2", "--source-lost")]},
         ),
         (Kind.ENDS_DIFFER, {"ends": {"dc1": {(WHERE, "k"): "a"}, "dc2": {(WHERE, "k"): "c"}}}),
         (Kind.ENDS_DIFFER, {"ends": {"dc1": {(WHERE, "k"): "a"}, "dc2": {}}}),
@@ -210,6 +228,13 @@ def test_the_places_that_commands_list_are_understood_as_they_are_printed() -> N
     }
     [sealed] = sealed_by(said(0, LOST_UP_TO, "promote", "dc2", "--source-lost"))
     assert (sealed.source, sealed.site, sealed.partition, sealed.end) == ("dc1", "dc2", WHERE, 3)
+
+
+def test_a_stated_loss_is_understood_as_it_is_printed() -> None:
+    unknown = STATED.replace(", up to 2.0 s", "") + "; the mirror's news end 9.0 s ago"
+    text = f"{STATED}\n{unknown}"
+    found = [(one.seconds, one.known_end) for one in stated_by(said(0, text, "promote", "dc2"))]
+    assert found == [(2.0, 5), (None, 5)]
 
 
 def test_the_restarts_that_a_text_advises_are_found_once() -> None:
