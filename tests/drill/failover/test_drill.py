@@ -13,7 +13,8 @@ pytestmark = pytest.mark.integration
 
 ROUNDS = (
     (What.PROMOTION, Fault.KILL_CONTROLLER, StepName.SEAL),
-    (What.ABORT, Fault.MAKE_TOPIC, StepName.FENCE),
+    (What.CUT, Fault.MAKE_TOPIC, StepName.PREFLIGHT),
+    (What.ABORT, Fault.STOP_CONTROLLER, StepName.FENCE),
     (What.PROMOTION, Fault.HANGUP_CONTROLLER, StepName.SWITCH),
 )
 SECONDS = 60
