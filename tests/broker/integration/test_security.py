@@ -7,11 +7,16 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
     AdminClient,
     ConfigResource,
     NewTopic,
+    ResourcePatternType,
     ResourceType,
     ScramCredentialInfo,
     ScramMechanism,
@@ -39,10 +44,17 @@ WAYS: Final = (
     ("SASL_SSL", PLAIN),
 )
 
+AUTHORIZER: Final = {
+    "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+"""Rights are asked about everywhere, and only a topic that has entries is closed to anybody."""
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredCluster]:
-    with run_secured_cluster(tmp_path_factory.mktemp("secured"), brokers=3) as running:
+    folder = tmp_path_factory.mktemp("secured")
+    with run_secured_cluster(folder, brokers=3, more=AUTHORIZER) as running:
         yield running
 
 
@@ -168,6 +180,63 @@ def test_scram_users_come_and_go_on_every_broker(cluster: SecuredCluster) -> Non
     assert refusal(settings)[0] == KafkaError._AUTHENTICATION
     users = admin.describe_user_scram_credentials().result(60)
     assert sorted(users) == ["broker", USER]
+
+
+def written(cluster: SecuredCluster, topic: str) -> list[int | None]:
+    """Return what became of a record for each of three partitions, by the code of its error."""
+    outcomes: dict[int, int | None] = {}
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        outcomes[message.partition() or 0] = None if error is None else error.code()
+
+    producer = Producer(cluster.client("SASL_SSL", SHA_512, message_timeout_ms=30_000))
+    for partition in range(3):
+        producer.produce(topic, b"x", partition=partition, on_delivery=delivered)
+    assert producer.flush(60) == 0
+    return [outcomes[partition] for partition in range(3)]
+
+
+def test_entries_hold_on_every_broker_and_lie_where_kafka_has_them(
+    cluster: SecuredCluster,
+) -> None:
+    create(cluster, "of-one", partitions=3)  # each broker leads a partition
+    assert written(cluster, "of-one") == [None] * 3
+    admin = AdminClient(cluster.client("SASL_SSL", SHA_512))
+    prefixed, allow = ResourcePatternType.PREFIXED, AclPermissionType.ALLOW
+    entry = AclBinding(
+        ResourceType.TOPIC, "of-o", prefixed, "User:another", "*", AclOperation.ALL, allow
+    )
+    admin.create_acls([entry])[entry].result(60)
+    refused = [KafkaError.TOPIC_AUTHORIZATION_FAILED] * 3
+    wait_until("closed by every broker", lambda: written(cluster, "of-one") == refused)
+    zookeeper = KazooClient(hosts=cluster.zookeeper)
+    zookeeper.start()
+    node = json.loads(zookeeper.get("/kafka-acl-extended/prefixed/Topic/of-o")[0])
+    zookeeper.stop()
+    zookeeper.close()
+    kept = {"principal": "User:another", "permissionType": "Allow", "operation": "All", "host": "*"}
+    assert node == {"version": 1, "acls": [kept]}
+    own = AclBinding(
+        ResourceType.TOPIC, "of-one", prefixed, f"User:{USER}", "*", AclOperation.WRITE, allow
+    )
+    admin.create_acls([own])[own].result(60)
+    wait_until("open on every broker", lambda: written(cluster, "of-one") == [None] * 3)
+    described = admin.list_topics("of-one", timeout=60).topics["of-one"]
+    assert described.error is None, "WRITE implies DESCRIBE"
+    anybody: Any = None  # the stubs do not know that null matches anything
+    matching = AclBindingFilter(
+        ResourceType.TOPIC,
+        "of-one",
+        ResourcePatternType.MATCH,
+        anybody,
+        anybody,
+        AclOperation.ANY,
+        AclPermissionType.ANY,
+    )
+    assert set(admin.describe_acls(matching).result(60)) == {entry, own}
+    [removed] = admin.delete_acls([matching]).values()
+    assert set(removed.result(60)) == {entry, own}
+    assert written(cluster, "of-one") == [None] * 3
 
 
 def test_settings_are_described_without_secrets(cluster: SecuredCluster) -> None:
