@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterable
 
 from broker.dynamic_config import DynamicConfig
 from broker.log.config import InvalidConfig
+from broker.quotas.client_quotas import ClientQuotas
+from broker.quotas.entity import QuotaEntity, entity_at
 from broker.security.credentials import ScramUsers
 from broker.zookeeper import tree
 from broker.zookeeper.at_once import all_of
 from broker.zookeeper.notifications import Notifications
-from broker.zookeeper.store import ClusterStore
+from broker.zookeeper.store import Change, ClusterStore
 
 _LOG = logging.getLogger(__name__)
 
@@ -21,6 +23,7 @@ class ConfigWatch:
         self.store = store
         self.dynamic = dynamic
         self.scram_users = ScramUsers()
+        self.quotas = ClientQuotas()
         self._notifications = Notifications(self._apply, self.load_all, self._changed)
         self.on_change: Callable[[], None] = lambda: None
 
@@ -29,9 +32,10 @@ class ConfigWatch:
         listing = await self.store.zookeeper.children(tree.CONFIG_CHANGES) or ()
         await self._load_brokers()
         await self.load_topics(await self.store.zookeeper.children(tree.TOPIC_CONFIGS) or [])
-        users = {*(await self.store.zookeeper.children(tree.USER_CONFIGS) or ())}
-        users |= {*map(tree.encode_user, self.scram_users.names())}  # some may be gone
-        await all_of(users, self._load_user)
+        paths = {*await self.store.client_config_paths()}
+        paths |= {entity.path for entity in self.quotas.table.all()}  # some may be gone
+        paths |= {QuotaEntity(user=name).path for name in self.scram_users.names()}
+        await all_of(paths, self._load_client)
         self._notifications.cover(listing)
         self.on_change()
 
@@ -61,20 +65,31 @@ class ConfigWatch:
             await self.load_topic(name)
         elif kind == "brokers":
             await self._load_brokers()
-        elif kind == "users":
-            await self._load_user(name)
+        elif kind in {"users", "clients", "ips"}:
+            await self._load_client(entity)
 
-    async def _load_user(self, encoded: str) -> None:
-        """Read one user's settings, named as in the tree; users of clients are not ours."""
-        if "/" in encoded:
+    async def _load_client(self, path: str) -> None:
+        """Read what is kept of a user or a client, at a path below `/config`.
+
+        A garbled node lets nobody in, and changes no quota that was known before.
+        """
+        entity = entity_at(path)
+        if entity is None:
             return
-        name = tree.decode_user(encoded)
+        user = entity.user if entity.client is None else None  # with a client it has no password
         try:
-            config = await self.store.user_config(name)
+            config = await self.store.client_config(path)
         except tree.MalformedNode as fault:
-            _LOG.error("lets nobody in: %s", fault)
+            _LOG.error("lets nobody in: %s" if isinstance(user, str) else "ignored: %s", fault)
             config = {}
-        self.scram_users.set_user(name, config)
+        else:
+            self.quotas.table.put(entity, config)
+        if isinstance(user, str):
+            self.scram_users.set_user(user, config)
+
+    async def change_quotas(self, entity: QuotaEntity, change: Change) -> None:
+        """Change quotas, here and by ZooKeeper everywhere. Raises ZooKeeperFault."""
+        self.quotas.table.put(entity, await self.store.change_client_config(entity.path, change))
 
     async def load_topics(self, topics: Iterable[str]) -> None:
         """Read several topics' settings, as `load_topic` does."""

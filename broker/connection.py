@@ -21,13 +21,20 @@ from typing import Any, Final, NamedTuple
 
 import trio
 
-from broker.apis.answers import FileAnswer, LaterAnswer, with_short_messages
+from broker.apis.answers import (
+    FileAnswer,
+    LaterAnswer,
+    file_bytes,
+    with_short_messages,
+    with_throttle,
+)
 from broker.apis.api import Api
 from broker.authorizer.authorizer import EVERY_RIGHT
 from broker.context import Call, Node
 from broker.framing import BadFrame, CloseConnection, FrameBuffer
 from broker.line_budget import LineBudget
 from broker.long_messages import LongMessages, is_long
+from broker.quotas.entity import CONSUMER_RATE, PRODUCER_RATE
 from broker.security.entry import Entry
 from broker.security.gate import Passage, State
 from broker.sending import Part, PeerGone, send_parts, with_files
@@ -35,6 +42,8 @@ from runtime.tasks import background_tasks
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader, decode_request_header, encode_response
 from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from wire.messages.fetch import FetchRequest, replica_of
+from wire.messages.produce import ProduceRequest
 from wire.primitives import MalformedMessage
 from wire.schema import TooManyElements, Unencodable
 
@@ -47,6 +56,8 @@ MOST_AWAITED: Final = 2_000
 """Requests of one connection that wait for other brokers at the same time. Their batches are in
 the log already, so one costs little; but what is allowed here in the time that followers need is
 all that one producer gets, and they need long on a busy machine: 64 were 300 records a second."""
+LONGEST_REST_MS: Final = 600_000
+"""A client that has a tiny quota, and moves much at once, is heard again after so long."""
 RELEASE_AFTER_S: Final = 1.0
 """A connection silent for so long gives its receive buffer back."""
 
@@ -82,6 +93,7 @@ class _Awaited(NamedTuple):
     name: str
     started: float
     was_asked_at_length: bool
+    throttle_ms: int
 
     @property
     def is_ready(self) -> bool:
@@ -129,6 +141,7 @@ class Connection:
         self._awaited: deque[_Awaited] = deque()
         self._come = trio.Event()
         self._given = trio.Event()
+        self._rests_until = -math.inf
         self._is_drained = entry.tls is None  # a request may have come with the handshake's end
         self._lost: OSError | PeerGone | None = None
 
@@ -181,6 +194,7 @@ class Connection:
         while self._overlaps or not self._awaited:
             frame = self._frames.next_frame()
             if frame is not None:
+                await self._rest()
                 await self._answer(frame)
                 continue
             if not self._awaited:
@@ -208,8 +222,10 @@ class Connection:
             and self._awaited[given].is_ready
             and self._outgoing_bytes < FLUSH_BYTES
         ):
-            header, answer, name, started, at_length = self._awaited[given]
+            header, answer, name, started, at_length, throttle_ms = self._awaited[given]
             message = await answer.wait() if isinstance(answer, LaterAnswer) else answer
+            if throttle_ms:
+                message = with_throttle(message, throttle_ms)
             self._metrics.observe(name, trio.current_time() - started)
             await self._queue(header, message, is_long=at_length)
             given += 1
@@ -311,15 +327,52 @@ class Connection:
         if api.may_wait:
             await self._flush()
         started = trio.current_time()
+        size = len(frame)
         answer = await api.answer(request, self._call(header))
+        throttle_ms = self._count(request, answer, header, size)
         if self._awaited or isinstance(answer, LaterAnswer):
-            await self._await_later(_Awaited(header, answer, api.name, started, at_length))
+            await self._await_later(
+                _Awaited(header, answer, api.name, started, at_length, throttle_ms)
+            )
             return
+        if throttle_ms and answer is not None:
+            answer = with_throttle(answer, throttle_ms)
         self._metrics.observe(api.name, trio.current_time() - started)
         at_length = at_length or (api.answers_at_length and is_long(answer))
         await self._queue(header, answer, is_long=at_length)
         if self._outgoing_bytes >= FLUSH_BYTES:
             await self._flush()
+
+    def _count(
+        self,
+        request: Any,  # noqa: ANN401 - one per API
+        answer: Any,  # noqa: ANN401 - one per API
+        header: RequestHeader,
+        size: int,
+    ) -> int:
+        """Hold what was moved against the client's quota; return for how long it has to rest."""
+        quotas = self._node.quotas
+        if quotas.table.is_empty:
+            return 0
+        if header.api_key == ProduceRequest.API_KEY:
+            key = PRODUCER_RATE
+        elif header.api_key == FetchRequest.API_KEY and replica_of(request) < 0:
+            key, size = CONSUMER_RATE, file_bytes(answer)
+        else:
+            return 0
+        now_ms = self._node.clock.monotonic_ms()
+        throttle_ms = quotas.throttle_ms(key, self._principal, header.client_id, size, now_ms)
+        throttle_ms = int(min(throttle_ms, self._limits.idle_s * 1000, LONGEST_REST_MS))
+        if throttle_ms:
+            self._rests_until = trio.current_time() + throttle_ms / 1000
+        return throttle_ms
+
+    async def _rest(self) -> None:
+        """Leave the client's requests alone until its quota allows more (KIP-219)."""
+        if self._rests_until > trio.current_time():
+            if not self._awaited:
+                await self._flush()
+            await trio.sleep_until(self._rests_until)
 
     async def _await_later(self, one: "_Awaited") -> None:
         """Leave the answer to the task that gives awaited ones; what is ready leaves before."""

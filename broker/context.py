@@ -19,13 +19,15 @@ from broker.groups.coordinator import GroupCoordinator
 from broker.log.log_manager import LogManager
 from broker.metadata_cache import MetadataCache
 from broker.metrics import RequestMetrics
+from broker.quotas.client_quotas import ClientQuotas
+from broker.quotas.entity import QuotaEntity
 from broker.replication.partition import Partition
 from broker.replication.partitions import Partitions
 from broker.security.brokers import ClusterBrokers
 from broker.security.credentials import ScramUsers
 from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.verification import Verifier
-from broker.zookeeper.store import ClusterStore
+from broker.zookeeper.store import Change, ClusterStore
 from wire.errors import ErrorCode
 
 
@@ -84,6 +86,13 @@ class Node(Protocol):
     @property
     def scram_users(self) -> ScramUsers:
         """The SCRAM credentials that ZooKeeper holds."""
+
+    @property
+    def quotas(self) -> ClientQuotas:
+        """The quotas of clients, and what they have moved here."""
+
+    async def change_quotas(self, entity: QuotaEntity, change: Change) -> None:
+        """Change the quotas of somebody on every broker; raises ZooKeeperFault."""
 
     @property
     def acls(self) -> AclWatch | None:

@@ -31,6 +31,7 @@ from broker.log.log_manager import CareIntervals, LogManager
 from broker.log.results import StorageError
 from broker.metadata_cache import MetadataCache
 from broker.metrics import BrokerCollector, BrokerState, RequestMetrics
+from broker.quotas.entity import QuotaEntity
 from broker.registration import Registration
 from broker.replication.health import health_of
 from broker.replication.partition import Partition
@@ -45,7 +46,7 @@ from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.marking import MarkerSender
 from broker.transactions.verification import Verifier
 from broker.zookeeper.acl_store import AclStore
-from broker.zookeeper.store import ClusterStore
+from broker.zookeeper.store import Change, ClusterStore
 from runtime import clock as wall
 from runtime.metrics import serve_metrics
 from runtime.tasks import background_tasks
@@ -113,6 +114,7 @@ class BrokerNode:
         self.store = config_watch.store
         self.metrics = RequestMetrics()
         self.scram_users = config_watch.scram_users
+        self.quotas = config_watch.quotas
         self.logs = logs
         self.replication = Replication(config, metadata, peers)
         self.partitions = Partitions(
@@ -166,6 +168,9 @@ class BrokerNode:
         quotas.follower.rate = self.dynamic.replication_rate(FOLLOWER_RATE)
         self.partitions.reconfigure_all()
         self.controller.settings.note_change()
+
+    async def change_quotas(self, entity: QuotaEntity, change: Change) -> None:
+        await self._config_watch.change_quotas(entity, change)
 
     async def create_topic(self, spec: TopicSpec) -> ErrorCode:
         return await self._creation.create(spec)

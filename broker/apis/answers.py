@@ -33,6 +33,18 @@ class LaterAnswer(ABC):
         """Return the answer once it may be told."""
 
 
+def file_bytes(answer: object) -> int:
+    """Return how many bytes of files an answer holds."""
+    return sum(piece.length for piece in answer.slices) if isinstance(answer, FileAnswer) else 0
+
+
+def with_throttle(answer: Any, throttle_ms: int) -> Any:  # noqa: ANN401 - any response
+    """Return the answer with how long its client has to rest (KIP-219); versions differ in that."""
+    if isinstance(answer, FileAnswer):
+        return replace(answer, message=with_throttle(answer.message, throttle_ms))
+    return replace(answer, throttle_time_ms=throttle_ms)
+
+
 LONGEST_MESSAGE: Final = 1_000
 
 

@@ -15,6 +15,7 @@ from broker.apis.fetching import FetchParams, LogReadResult, read_partition
 from broker.context import Call
 from broker.fairness import Turns
 from broker.log.results import FileSlice
+from broker.quotas.entity import CONSUMER_RATE
 from broker.replication.fetch_sessions import (
     CONSUMER,
     FINAL_EPOCH,
@@ -33,6 +34,7 @@ from wire.messages.fetch import (
     FetchResponse,
     FetchTopic,
     ForgottenTopic,
+    replica_of,
 )
 from wire.primitives import ZERO_UUID
 
@@ -59,7 +61,7 @@ async def handle(request: FetchRequest, call: Call) -> FetchResponse | FileAnswe
     A fetch in a follower's name is a broker's only: it says what that replica holds, and moves the
     high watermark.
     """
-    if _replica_id(request) >= 0 and not call.is_broker:
+    if replica_of(request) >= 0 and not call.is_broker:
         return _not_a_broker(request)
     session = _session_of(request, call)
     if isinstance(session, FetchSession) and session.is_follower and not call.is_broker:
@@ -112,7 +114,7 @@ def _session_of(request: FetchRequest, call: Call) -> FetchSession | ErrorCode:
     if request.session_epoch in {FIRST_EPOCH, FINAL_EPOCH}:
         if request.session_id != NO_SESSION:
             sessions.end(request.session_id)
-        session = FetchSession(replica_id=_replica_id(request), by_id=by_id)
+        session = FetchSession(replica_id=max(replica_of(request), CONSUMER), by_id=by_id)
     else:
         now_ms = call.node.clock.monotonic_ms()
         session = sessions.resume(
@@ -138,15 +140,11 @@ def _key(topic: FetchTopic | ForgottenTopic, index: int, *, by_id: bool) -> Part
     return (topic.topic_id if by_id else topic.topic, index)
 
 
-def _replica_id(request: FetchRequest) -> int:
-    """Return the follower's broker id, negative for a consumer (v15 moved it)."""
-    return max(request.replica_id, request.replica_state.replica_id, CONSUMER)
-
-
 def _params(request: FetchRequest, call: Call, session: FetchSession) -> FetchParams:
     budget = request.max_bytes
     if not session.is_follower:
-        budget = min(budget, call.node.config.fetch_max_bytes)
+        allowed = call.node.quotas.most_at_once(CONSUMER_RATE, call.principal, call.client_id)
+        budget = int(min(budget, call.node.config.fetch_max_bytes, allowed))
     return FetchParams(
         call=call,
         replica_id=session.replica_id,

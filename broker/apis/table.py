@@ -7,6 +7,7 @@ from typing import Any, Final
 from broker.apis import (
     add_offsets_to_txn,
     add_partitions_to_txn,
+    alter_client_quotas,
     alter_configs,
     alter_partition,
     alter_partition_reassignments,
@@ -23,6 +24,7 @@ from broker.apis import (
     delete_records,
     delete_topics,
     describe_acls,
+    describe_client_quotas,
     describe_cluster,
     describe_configs,
     describe_groups,
@@ -63,6 +65,7 @@ from broker.context import Handler
 from broker.guards.table import GUARDS
 from wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from wire.messages.alter_configs import AlterConfigsRequest
 from wire.messages.alter_partition import AlterPartitionRequest
 from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
@@ -79,6 +82,7 @@ from wire.messages.delete_groups import DeleteGroupsRequest
 from wire.messages.delete_records import DeleteRecordsRequest
 from wire.messages.delete_topics import DeleteTopicsRequest
 from wire.messages.describe_acls import DescribeAclsRequest
+from wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from wire.messages.describe_cluster import DescribeClusterRequest
 from wire.messages.describe_configs import DescribeConfigsRequest
 from wire.messages.describe_groups import DescribeGroupsRequest
@@ -195,6 +199,8 @@ _ROWS: Final[tuple[Api, ...]] = (
         answers_at_length=True,
     ),
     _api(OffsetDeleteRequest, offset_delete.handle),
+    _api(DescribeClientQuotasRequest, describe_client_quotas.handle, answers_at_length=True),
+    _api(AlterClientQuotasRequest, alter_client_quotas.handle),
     _api(DescribeUserScramCredentialsRequest, describe_user_scram_credentials.handle),
     _api(AlterUserScramCredentialsRequest, alter_user_scram_credentials.handle),
     _api(AlterPartitionRequest, alter_partition.handle),

@@ -8,6 +8,11 @@ from broker.context import Call, Handler
 from broker.guards.guard import Stand, as_broker, may_topic, sorted_out
 from wire.acls import CLUSTER_NAME, Operation, ResourceType
 from wire.errors import ErrorCode
+from wire.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    AlterClientQuotasResult,
+)
 from wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -24,6 +29,10 @@ from wire.messages.delete_acls import (
     DeleteAclsResponse,
 )
 from wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from wire.messages.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+)
 from wire.messages.describe_cluster import DescribeClusterRequest
 from wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from wire.messages.describe_user_scram_credentials import (
@@ -169,6 +178,21 @@ def no_alter_user_scram_credentials(
         results=tuple(
             AlterUserScramCredentialsResult(user=user, error_code=REFUSED)
             for user in dict.fromkeys(users)
+        )
+    )
+
+
+def no_describe_client_quotas(_: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
+    """Refuse it."""
+    return DescribeClientQuotasResponse(error_code=REFUSED)
+
+
+def no_alter_client_quotas(request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
+    """Refuse each entity."""
+    return AlterClientQuotasResponse(
+        entries=tuple(
+            AlterClientQuotasResult(error_code=REFUSED, entity=entry.entity)
+            for entry in request.entries
         )
     )
 

@@ -14,6 +14,7 @@ from broker.guards.guard import Guard, Need, Stand, let_pass
 from wire.acls import SUPPORTED, Operation, ResourceType
 from wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from wire.messages.alter_configs import AlterConfigsRequest
 from wire.messages.alter_partition import AlterPartitionRequest
 from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
@@ -30,6 +31,7 @@ from wire.messages.delete_groups import DeleteGroupsRequest
 from wire.messages.delete_records import DeleteRecordsRequest
 from wire.messages.delete_topics import DeleteTopicsRequest
 from wire.messages.describe_acls import DescribeAclsRequest
+from wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from wire.messages.describe_cluster import DescribeClusterRequest
 from wire.messages.describe_configs import DescribeConfigsRequest
 from wire.messages.describe_groups import DescribeGroupsRequest
@@ -256,6 +258,14 @@ _CLUSTER: Final[_Rows] = (
     (
         AlterUserScramCredentialsRequest,
         _whole_cluster(Operation.ALTER, cluster.no_alter_user_scram_credentials),
+    ),
+    (
+        DescribeClientQuotasRequest,
+        _whole_cluster(Operation.DESCRIBE_CONFIGS, cluster.no_describe_client_quotas),
+    ),
+    (
+        AlterClientQuotasRequest,
+        _whole_cluster(Operation.ALTER_CONFIGS, cluster.no_alter_client_quotas),
     ),
     (DescribeAclsRequest, _whole_cluster(_DESCRIBE, cluster.no_describe_acls)),
     (CreateAclsRequest, _whole_cluster(Operation.ALTER, cluster.no_create_acls)),

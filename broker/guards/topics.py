@@ -36,7 +36,7 @@ from wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersTopicResponse,
 )
-from wire.messages.fetch import FetchRequest
+from wire.messages.fetch import FetchRequest, replica_of
 from wire.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
@@ -57,8 +57,7 @@ NULL_NAME_SINCE: Final = 12
 
 async def fetch(request: FetchRequest, call: Call, handle: Handler) -> Any:  # noqa: ANN401 - the handler's
     """Take a follower with CLUSTER_ACTION for a broker; of consumers the handler asks itself."""
-    replica_id = max(request.replica_id, request.replica_state.replica_id)
-    is_let = replica_id >= 0 and call.rights.may_cluster(Operation.CLUSTER_ACTION)
+    is_let = replica_of(request) >= 0 and call.rights.may_cluster(Operation.CLUSTER_ACTION)
     return await handle(request, as_broker(call) if is_let else call)
 
 

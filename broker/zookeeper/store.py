@@ -14,6 +14,7 @@ import trio
 
 from broker.listeners import Listener
 from broker.zookeeper import tree
+from broker.zookeeper.at_once import all_of
 from broker.zookeeper.tree import (
     BrokerRegistration,
     MalformedNode,
@@ -244,6 +245,30 @@ class ClusterStore:
         changed = await self._change_config(tree.user_config_path(name), change)
         await self._announce(f"users/{tree.encode_user(name)}")
         return changed
+
+    async def client_config(self, entity_path: str) -> dict[str, str]:
+        """Return what is kept of a user or a client, named by its path below `/config`."""
+        return await self._config(f"/config/{entity_path}")
+
+    async def change_client_config(self, entity_path: str, change: Change) -> Mapping[str, str]:
+        """Change what is kept of a user or a client, tell every broker, and return it."""
+        changed = await self._change_config(f"/config/{entity_path}", change)
+        await self._announce(entity_path)
+        return changed
+
+    async def client_config_paths(self) -> list[str]:
+        """Return the paths below `/config` of all users, clients, and clients of users."""
+        found: list[str] = []
+        for folder in ("users", "clients", "ips"):
+            names = await self.zookeeper.children(f"/config/{folder}") or ()
+            found += (f"{folder}/{name}" for name in names)
+        users = [path for path in found if path.startswith("users/")]
+        of_users = await all_of(
+            users, lambda path: self.zookeeper.children(f"/config/{path}/clients")
+        )
+        for path, clients in of_users.items():
+            found += (f"{path}/clients/{name}" for name in clients)
+        return found
 
     async def _change_config(self, path: str, change: Change) -> Mapping[str, str]:
         """Read, change, write; once more when somebody else wrote in between."""

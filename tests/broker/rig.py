@@ -19,6 +19,7 @@ from broker.listeners import Listener
 from broker.log.log_manager import LogManager
 from broker.metadata_cache import BrokerEndpoint, MetadataCache, PartitionView
 from broker.metrics import RequestMetrics
+from broker.quotas.client_quotas import ClientQuotas
 from broker.replication.in_sync import IsrRules
 from broker.replication.leadership import Leadership
 from broker.replication.partition import REPLICA_LAG_TIME_MAX_MS, Partition, Surroundings
@@ -106,6 +107,7 @@ class LoneNode:
         self.metrics = RequestMetrics()
         self.scram_users = ScramUsers()
         self.acls: AclWatch | None = None
+        self.quotas = ClientQuotas()
         self.controller = NoController()
         self.verifier = SaysTransaction()
         self.cluster_brokers = cluster_brokers(config, config.super_users, "known to brokers")

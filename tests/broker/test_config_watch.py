@@ -8,9 +8,12 @@ import trio
 from broker.config import BrokerConfig
 from broker.config_watch import ConfigWatch
 from broker.dynamic_config import DynamicConfig
+from broker.quotas.entity import DEFAULT, QuotaEntity
+from broker.security.scram import credential_of
 from broker.zookeeper import tree
 from broker.zookeeper.store import ClusterStore
 from runtime.zookeeper import Node, ZooKeeper
+from wire.net.security import Mechanism
 
 FENCE = tree.encode_config({"write.fence.topics": "t"})
 
@@ -118,3 +121,38 @@ async def test_a_notification_of_the_largest_number_leaves_no_broker_deaf() -> N
         }
         await watch._notifications.catch_up(await there.children(tree.CONFIG_CHANGES))
         assert watch.dynamic.log_config("t").retention_ms == int(days)
+
+
+async def test_quotas_of_users_and_clients_are_followed_beside_passwords() -> None:
+    alice = {"SCRAM-SHA-256": str(credential_of(Mechanism.SCRAM_SHA_256, "x", b"salt"))}
+    quota = {"producer_byte_rate": "1000"}
+    there = Tree(
+        **{
+            "/config/users/alice": tree.encode_config({**alice, **quota}),
+            "/config/users/alice/clients/c%20d": tree.encode_config(quota),
+            "/config/users/<default>": tree.encode_config(quota),
+            "/config/clients/<default>": tree.encode_config(quota),
+            "/config/users/bob": b"garbled",
+        }
+    )
+    watch = watching(there)
+    await watch.load_all()
+    assert watch.scram_users.names() == ["alice"]
+    both = QuotaEntity(user="alice", client="c d")
+    assert set(watch.quotas.table.all()) == {
+        QuotaEntity(user="alice"),
+        both,
+        QuotaEntity(user=DEFAULT),
+        QuotaEntity(client=DEFAULT),
+    }
+    there.nodes |= {
+        "/config/users/alice": tree.encode_config(alice),
+        f"{tree.CONFIG_CHANGE_PREFIX}{0:010}": tree.encode_config_change("users/alice"),
+        f"{tree.CONFIG_CHANGE_PREFIX}{1:010}": tree.encode_config_change("users/.."),
+    }
+    del there.nodes["/config/users/alice/clients/c%20d"]
+    path = f"{tree.CONFIG_CHANGE_PREFIX}{2:010}"
+    there.nodes[path] = tree.encode_config_change("users/alice/clients/c%20d")
+    await watch._notifications.catch_up(await there.children(tree.CONFIG_CHANGES))
+    assert set(watch.quotas.table.all()) == {QuotaEntity(user=DEFAULT), QuotaEntity(client=DEFAULT)}
+    assert watch.scram_users.names() == ["alice"]

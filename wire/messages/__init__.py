@@ -6,6 +6,7 @@ from typing import Final
 
 from wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from wire.messages.alter_configs import AlterConfigsRequest
 from wire.messages.alter_partition import AlterPartitionRequest
 from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
@@ -22,6 +23,7 @@ from wire.messages.delete_groups import DeleteGroupsRequest
 from wire.messages.delete_records import DeleteRecordsRequest
 from wire.messages.delete_topics import DeleteTopicsRequest
 from wire.messages.describe_acls import DescribeAclsRequest
+from wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from wire.messages.describe_cluster import DescribeClusterRequest
 from wire.messages.describe_configs import DescribeConfigsRequest
 from wire.messages.describe_groups import DescribeGroupsRequest
@@ -104,6 +106,8 @@ APIS: Final[Mapping[int, type[AnyRequest]]] = MappingProxyType(
         45: AlterPartitionReassignmentsRequest,
         46: ListPartitionReassignmentsRequest,
         47: OffsetDeleteRequest,
+        48: DescribeClientQuotasRequest,
+        49: AlterClientQuotasRequest,
         50: DescribeUserScramCredentialsRequest,
         51: AlterUserScramCredentialsRequest,
         55: DescribeQuorumRequest,

@@ -164,3 +164,8 @@ class FetchRequest:
     topics: tuple[FetchTopic, ...]
     forgotten_topics_data: tuple[ForgottenTopic, ...] = since(7, default=())
     rack_id: string = since(11, default="", ignorable=True)
+
+
+def replica_of(request: FetchRequest) -> int:
+    """Return the follower's broker id, negative for a consumer (v15 moved it)."""
+    return max(request.replica_id, request.replica_state.replica_id)

@@ -11,6 +11,11 @@ from wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnTopic,
 )
+from wire.messages.alter_client_quotas import (
+    AlterClientQuotasEntry,
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+)
 from wire.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -69,6 +74,10 @@ from wire.messages.delete_topics import (
     DeleteTopicState,
 )
 from wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from wire.messages.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+)
 from wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -668,6 +677,18 @@ CLUSTER = (
             deletions=(ScramCredentialDeletion(name="alice", mechanism=1),)
         ),
         lambda _: AlterUserScramCredentialsResponse(results=()),
+        CLUSTER_FAILED,
+    ),
+    sample(
+        DescribeClientQuotasRequest(components=(), strict=False),
+        lambda _: DescribeClientQuotasResponse(error_code=0, entries=()),
+        CLUSTER_FAILED,
+    ),
+    sample(
+        AlterClientQuotasRequest(
+            entries=(AlterClientQuotasEntry(entity=(), ops=()),), validate_only=False
+        ),
+        lambda _: AlterClientQuotasResponse(entries=()),
         CLUSTER_FAILED,
     ),
     sample(

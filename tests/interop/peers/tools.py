@@ -38,6 +38,11 @@ def broker_api_versions(version: str) -> str:
     return _moved(version, "kafka.admin.BrokerApiVersionsCommand")
 
 
+def acls(version: str) -> str:
+    """Return the class of kafka-acls.sh: it moved with Kafka 4."""
+    return _moved(version, "kafka.admin.AclCommand")
+
+
 def _moved(version: str, name_in_3: str) -> str:
     name = name_in_3.rpartition(".")[2]
     return name_in_3 if version.startswith("3.") else f"org.apache.kafka.tools.{name}"

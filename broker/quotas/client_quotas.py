@@ -1,0 +1,57 @@
+"""What clients of this broker move, held against their quotas."""
+
+import math
+from typing import Final
+
+from broker.quotas.rate import WINDOW_MS, WINDOWS, SampledRate
+from broker.quotas.table import Bucket, QuotaTable
+
+MOST_BUCKETS: Final = 10_000
+"""Of each way. A client names itself as it likes, so there may be as many as requests."""
+_USER: Final = "User:"
+
+
+class ClientQuotas:
+    """The quotas of the cluster, and what each bucket has moved on this broker."""
+
+    def __init__(self) -> None:
+        self.table = QuotaTable()
+        self._rates: dict[tuple[str, Bucket], SampledRate] = {}
+
+    def throttle_ms(
+        self, key: str, principal: str, client_id: str | None, size: int, now_ms: int
+    ) -> int:
+        """Count bytes of a client; return for how long it has to wait now, 0 mostly."""
+        if self.table.is_empty:
+            return 0
+        found = self.table.limit(key, principal.removeprefix(_USER), client_id or "")
+        if found is None:
+            return 0
+        bucket, limit = found
+        rate = self._rate(key, bucket, now_ms)
+        rate.record(size, now_ms)
+        return rate.rest_ms(limit, now_ms)
+
+    def most_at_once(self, key: str, principal: str, client_id: str | None) -> float:
+        """Return how many bytes a client may move in all windows together; infinity without one.
+
+        More than that in one answer would be more than any pause makes good.
+        """
+        if self.table.is_empty:
+            return math.inf
+        found = self.table.limit(key, principal.removeprefix(_USER), client_id or "")
+        return math.inf if found is None else found[1] * (WINDOWS - 1) * WINDOW_MS / 1_000
+
+    def _rate(self, key: str, bucket: Bucket, now_ms: int) -> SampledRate:
+        rate = self._rates.get((key, bucket))
+        if rate is None:
+            if len(self._rates) >= MOST_BUCKETS:
+                self._make_room(now_ms)
+            rate = self._rates[key, bucket] = SampledRate()
+        return rate
+
+    def _make_room(self, now_ms: int) -> None:
+        """Forget those that rest; where none does, the half that came first."""
+        idle = [name for name, rate in self._rates.items() if rate.is_idle(now_ms)]
+        for name in idle or list(self._rates)[: MOST_BUCKETS // 2]:
+            del self._rates[name]

@@ -1,0 +1,53 @@
+"""How much one bucket has moved lately, and for how long it has to rest. Pure.
+
+Windows of Kafka's `quota.window.num` and `quota.window.size.seconds`: ten whole ones of a second,
+and the one that has begun. Times are milliseconds of one monotonic clock.
+"""
+
+from collections import deque
+from typing import Final
+
+WINDOWS: Final = 11
+WINDOW_MS: Final = 1_000
+
+
+class SampledRate:
+    """Bytes by window."""
+
+    __slots__ = ("_windows",)
+
+    def __init__(self) -> None:
+        self._windows: deque[tuple[int, int]] = deque()
+
+    def record(self, size: int, now_ms: int) -> None:
+        """Count bytes."""
+        self._forget(now_ms)
+        if self._windows and now_ms - self._windows[-1][0] < WINDOW_MS:
+            began_ms, so_far = self._windows.pop()
+            self._windows.append((began_ms, so_far + size))
+        else:
+            self._windows.append((now_ms, size))
+
+    def rest_ms(self, limit: float, now_ms: int) -> int:
+        """Return after how long the mean will be the limit again, 0 where it is below.
+
+        The mean is of ten seconds at least (Kafka's Rate.windowSize), so a client may begin with as
+        much as ten seconds allow.
+        """
+        self._forget(now_ms)
+        if not self._windows:
+            return 0
+        elapsed_ms = now_ms - self._windows[0][0]
+        full_windows = elapsed_ms // WINDOW_MS
+        elapsed_ms += max(0, WINDOWS - 1 - full_windows) * WINDOW_MS
+        moved = sum(size for _, size in self._windows)
+        return max(0, round(moved * 1_000 / limit) - elapsed_ms)
+
+    def is_idle(self, now_ms: int) -> bool:
+        """Say whether nothing counts any more."""
+        self._forget(now_ms)
+        return not self._windows
+
+    def _forget(self, now_ms: int) -> None:
+        while self._windows and now_ms - self._windows[0][0] >= WINDOWS * WINDOW_MS:
+            self._windows.popleft()
