@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from confluent_kafka.admin import (
     AdminClient,
@@ -15,9 +15,12 @@ from confluent_kafka.admin import (
 
 from runtime.ports import free_port
 from tests.doubles.certificates import Certificates
+from tests.interop.matrix import Peer
+from tests.interop.peers import NEWEST_3, NEWEST_4
 from tests.interop.peers.broker_settings import HOST, Seat
 from tests.interop.peers.kafka import KafkaCluster
 from tests.interop.peers.kinds import Kind, Mode
+from tests.interop.sites import Site
 from tests.secured_cluster import (
     PLAIN_MODULE,
     PROTOCOLS,
@@ -25,11 +28,21 @@ from tests.secured_cluster import (
     SCRAM_MODULE,
     USER,
     Secured,
+    SecuredCluster,
 )
 from wire.net.security import Mechanism
 
 SESSION_MS: Final = 3_000
 """How long the brokers take a client's word (connections.max.reauth.ms, KIP-368)."""
+
+
+JAVA: Final = [Peer(name="Java clients", version=version) for version in (NEWEST_3, NEWEST_4)]
+"""Whose command line tools are tried at secured brokers."""
+
+
+def by_plaintext(bundled: SecuredCluster) -> Site:
+    """Stand in for what is asked of a site: its addresses without security."""
+    return cast("Site", bundled)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 import pytest
 
@@ -18,7 +18,7 @@ from tests.interop.peers import (
     run_tool,
 )
 from tests.interop.peers.tools import CONFIGS, CONSOLE_CONSUMER, TOPICS
-from tests.interop.secured import SESSION_MS, SecuredKafka, run_secured
+from tests.interop.secured import JAVA, SESSION_MS, SecuredKafka, by_plaintext, run_secured
 from tests.interop.sites import Site, create_topic, read_committed, write
 from tests.mirror.daemon import run_mirror
 from tests.secured_cluster import RIGHT, WRONG, Secured, SecuredCluster, run_secured_cluster
@@ -59,11 +59,6 @@ def kafka(
     kind: Kind = request.param
     with run_secured(tmp_path_factory.mktemp(kind.label), kind) as running:
         yield running
-
-
-def by_plaintext(bundled: SecuredCluster) -> Site:
-    """Stand in for what is asked of a site here: its addresses without security."""
-    return cast("Site", bundled)
 
 
 @pytest.mark.matrix(subject=SUBJECT)
@@ -109,9 +104,6 @@ def test_the_mirror_runs_over(
     written = read_committed(plain_source, topic)
     assert len(written) == COUNT + 100
     assert read_committed(plain_target, topic) == written
-
-
-JAVA: Final = [Peer(name="Java clients", version=version) for version in (NEWEST_3, NEWEST_4)]
 
 
 @pytest.mark.matrix(subject=SUBJECT)
