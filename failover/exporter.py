@@ -20,6 +20,7 @@ from prometheus_client.registry import Collector
 from failover.guard import (
     Breach,
     StrayFence,
+    add_due_replicas,
     close_breach,
     find_wrong,
     write_due_evidence,
@@ -52,6 +53,8 @@ _LOG = logging.getLogger(__name__)
 ASK_EVERY_S: Final = 2.0
 SHUT_OUT_AGAIN_MS: Final = 600_000
 """So often closing a site is tried again that would shut the mirror out."""
+REPLICAS_AGAIN_MS: Final = 600_000
+"""So often a cluster is asked again for replicas of the evidence that it lacks."""
 
 
 class StatusCollector(Collector):
@@ -178,6 +181,8 @@ class Follower:
         self._pair = FaultNote("the pair")
         self._fences = FaultNote("fences")
         self._evidence = FaultNote("evidence")
+        self._replicas = FaultNote("replicas of the evidence")
+        self._may_add_at_ms = 0
         self._orphan = FaultNote("a promotion without a controller")
         self._orphans = OrphanWatch(configuration.failover.orphan_after_ms)
         self._shut_out: Breach | StrayFence | None = None
@@ -238,6 +243,12 @@ class Follower:
             await self._end_orphan(zookeeper, status.unfinished)
         if judge(seen) != Agreed() and status.unfinished is None:
             await write_due_evidence(self._configuration, zookeeper, clusters, self._evidence)
+        few = [name for name, site in sorted(seen.sites.items()) if site.missing_replicas]
+        if few and status.unfinished is None and now_ms() >= self._may_add_at_ms:
+            self._may_add_at_ms = now_ms() + REPLICAS_AGAIN_MS
+            await add_due_replicas(self._configuration, zookeeper, clusters, few, self._replicas)
+        elif not few:
+            self._replicas.clear()
 
     async def _end_orphan(self, zookeeper: ZooKeeper, unfinished: Journal) -> None:
         """End a promotion that has had no controller for too long."""

@@ -12,6 +12,7 @@ file was changed for that, and the idle site is closed again.
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from failover.fence import (
@@ -33,6 +34,7 @@ from failover.steps import is_switched
 from runtime.config import Configuration, FlowConfig
 from runtime.fault_note import FaultNote
 from runtime.pair.evidence import Agreed, PairSeen, judge
+from runtime.pair.evidence_replicas import add_replicas
 from runtime.pair.opening import (
     renew_evidence,
     require_pair,
@@ -229,6 +231,37 @@ async def write_due_evidence(
         return
     if failed:
         trouble.note("; ".join(f"{name}: {why}" for name, why in sorted(failed.items())))
+    else:
+        trouble.clear()
+
+
+async def add_due_replicas(
+    configuration: Configuration,
+    zookeeper: ZooKeeper,
+    clusters: Mapping[str, Cluster],
+    sites: Sequence[str],
+    trouble: FaultNote,
+) -> None:
+    """Give the evidence on these sites the replicas that it lacks, while no promotion can act.
+
+    What a cluster refuses is noted in `trouble`. Raises ZooKeeperFault.
+    """
+    paths = WitnessPaths(root=configuration.coordination.path)
+    failed: list[str] = []
+    try:
+        async with hold_lease(zookeeper, paths, wait_ms=LEASE_WAIT_MS) as lease:
+            for name in sites:
+                try:
+                    added = await lease.act(partial(add_replicas, clusters[name]))
+                except NetworkFault as fault:
+                    failed.append(f"{name}: {brief(fault)}")
+                else:
+                    _LOG.info("%s: the evidence gets replicas on brokers %s", name, [*added])
+    except (LeaseHeld, LeaseLost) as error:
+        _LOG.info("the evidence gets no replicas yet: %s", error)
+        return
+    if failed:
+        trouble.note("; ".join(failed))
     else:
         trouble.clear()
 

@@ -61,8 +61,8 @@ def told_pair(seen: PairSeen) -> tuple[list[str], str | None]:
     ]
     lines += [
         f"warning: {TOPIC} on {name} has {site.missing_replicas} replicas less than it could: the"
-        " pair would forget with one broker which site is active; add them with"
-        " kafka-reassign-partitions.sh"
+        " pair would forget with one broker which site is active. `failover serve` adds them, if it"
+        " has the right ALTER on the cluster; kafka-reassign-partitions.sh does, too"
         for name, site in sorted(seen.sites.items())
         if site.missing_replicas
     ]

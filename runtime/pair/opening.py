@@ -11,7 +11,6 @@ import trio
 from runtime.clock import now_ms
 from runtime.config import Configuration, FlowConfig
 from runtime.pair.evidence import (
-    TOPIC,
     Agreed,
     CannotTell,
     Contradicted,
@@ -25,12 +24,12 @@ from runtime.pair.evidence import (
     key_of,
 )
 from runtime.pair.evidence_number import read_number
+from runtime.pair.evidence_replicas import added_replicas
 from runtime.pair.evidence_topic import read_evidence, write_evidence
 from runtime.pair.rivals import RivalsUnknown, find_candidates, find_rivals
 from runtime.witness import ActiveSite, Pair, WitnessPaths
 from runtime.zookeeper import Create, NodeExists, ZooKeeper
 from wire.net import Cluster, ClusterView, NetworkFault, open_cluster
-from wire.net.topic_creation import MOST_REPLICAS
 
 CLIENT_ID: Final = "failover-pair"
 """No fence lets it through by name; a fence closes none of our internal topics."""
@@ -87,7 +86,7 @@ async def look_at_site(
     seen = SiteSeen(
         cluster_id=view.cluster_id,
         topic_ids=frozenset(topic.topic_id for topic in view.topics.values() if topic.topic_id.int),
-        missing_replicas=_missing_replicas(view),
+        missing_replicas=len(added_replicas(view)),
         evidence=next((one for one in evidence if one.is_of(path, configuration.clusters)), None),
     )
     return await _with_rivals(seen, evidence, view, name, configuration) if with_rivals else seen
@@ -114,15 +113,6 @@ async def _with_rivals(
         return replace(seen, rivals=await find_rivals(candidates, ours))
     except RivalsUnknown as unknown:
         return replace(seen, fault=str(unknown))
-
-
-def _missing_replicas(view: ClusterView) -> int:
-    """Return how many replicas more the evidence would get if its topic were made now."""
-    topic = view.topics.get(TOPIC)
-    if topic is None or not topic.partitions:
-        return 0
-    fewest = min(len(partition.replicas) for partition in topic.partitions.values())
-    return max(0, min(MOST_REPLICAS, len(view.brokers)) - fewest)
 
 
 async def look_at_pair(

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+import trio
 
 import failover.exporter
 import failover.guard
@@ -17,6 +18,7 @@ from failover.guard import (
     MirrorShutOut,
     StrayFence,
     _fence,
+    add_due_replicas,
     close_breach,
     find_breach,
     find_stray,
@@ -39,6 +41,8 @@ from tests.failover.fencing import FencedCluster
 from tests.failover.plans import BACK, last_promotion, site
 from tests.failover.sites import promotable
 from tests.failover.sleeping import SleepyWitness
+from wire.net import Cluster
+from wire.net.errors import RequestTimedOut
 
 
 def test_a_lost_site_that_is_back_is_to_be_closed() -> None:
@@ -318,3 +322,37 @@ async def test_what_cannot_be_closed_keeps_nothing_else_from_being_closed(
         await follower._look(cast("ZooKeeper", None), {}, cast("JournalReader", None))
         due.pop(0)
     assert tried == [standby, old]
+
+
+async def test_the_evidence_gets_replicas_under_the_lease_and_a_refusal_is_noted_by_site(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[object] = []
+
+    @asynccontextmanager
+    async def hold_lease(*_: object, **__: object) -> AsyncIterator[Lease]:
+        yield SleepyWitness().lease()
+
+    async def add(cluster: object) -> tuple[int, ...]:
+        asked.append(cluster)
+        await trio.lowlevel.checkpoint()
+        if cluster == "second":
+            raise RequestTimedOut("gone")
+        return (1,)
+
+    monkeypatch.setattr(failover.guard, "hold_lease", hold_lease)
+    monkeypatch.setattr(failover.guard, "add_replicas", add)
+    configuration = SimpleNamespace(coordination=SimpleNamespace(path="/r"))
+    clusters = {"dc1": "first", "dc2": "second"}
+    trouble, noted = FaultNote("replicas"), []
+    for sites in (["dc1", "dc2"], ["dc1"]):
+        await add_due_replicas(
+            cast("Configuration", configuration),
+            cast("ZooKeeper", None),
+            cast("dict[str, Cluster]", clusters),
+            sites,
+            trouble,
+        )
+        noted.append(trouble.text)
+    assert asked == ["first", "second", "first"]
+    assert noted == ["dc2: gone", None]
