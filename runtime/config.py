@@ -292,7 +292,7 @@ def _audit(section: Section, path: Path, clusters: Iterable[str]) -> AuditConfig
         master=section.optional_string("master"),
         in_flight_limit_ms=section.integer("in_flight_limit_ms", 3_600_000, least=1_000),
         evidence=_evidence(section.section("evidence", required=False), path, clusters),
-        reread_nights=section.integer("reread_nights", 30, least=1, most=10_000),
+        reread_nights=section.integer("reread_nights", 90, least=1, most=10_000),
     )
     section.finish()
     return audit

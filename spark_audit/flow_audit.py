@@ -32,15 +32,14 @@ from spark_audit.compare.looks import (
 )
 from spark_audit.compare.mapped import Stood, judge_map, judge_positions, stand, standings
 from spark_audit.compare.outcomes import Kind
+from spark_audit.compare.scanned import Scanned, by_partition
 from spark_audit.compare.settling import SIDES, Differences
 from spark_audit.compare.summary import findings, partition_summary
 from spark_audit.evidence.links import Link, span
-from spark_audit.scan.committed import HoleReason
-from spark_audit.scan.digests import DigestRange
-from spark_audit.scan.scan_plan import Planner, ScanTask
-from spark_audit.scan.scan_rows import RowKind, ScanRow
-from spark_audit.scan.windows import Window, equal_ranges, windows_between
-from spark_audit.snapshot.bounds import Snapshot
+from spark_audit.scan.scan_plan import Planner, ScanTask, reads_sections
+from spark_audit.scan.scan_rows import RowKind
+from spark_audit.scan.windows import Window
+from spark_audit.snapshot.bounds import PartitionBounds, Snapshot
 from spark_audit.snapshot.seals import CannotTell
 from spark_audit.snapshot.side import Side
 from wire.topic_partition import TopicPartition
@@ -73,51 +72,6 @@ class FlowResult:
     """The source offset before which all has arrived; None where not all was compared."""
 
 
-@dataclass(slots=True)
-class _Scanned:
-    """The ranges and holes of one partition."""
-
-    ranges: dict[Side, list[TimedRange]] = field(
-        default_factory=lambda: {side: [] for side in SIDES}
-    )
-    holes: list[tuple[Side, ScanRow]] = field(default_factory=list)
-
-    def add(self, side: Side, row: ScanRow) -> None:
-        """Take a range or a hole."""
-        if row.kind == RowKind.HOLE.value:
-            self.holes.append((side, row))
-            return
-        assert row.digest is not None, "a range has a digest"
-        found = DigestRange(row.start_offset, row.stop_offset, row.records, row.digest)
-        self.ranges[side].append(TimedRange(found, row.timestamp_ms, row.runs))
-
-    def start(self, side: Side) -> int:
-        """Return where a log began when it was read, 0 if that was where it had."""
-        return max(
-            (
-                row.stop_offset
-                for of, row in self.holes
-                if of is side and row.reason == HoleReason.RETENTION.name
-            ),
-            default=0,
-        )
-
-    def records(self) -> Mapping[Side, int]:
-        """Return how many records were read, by side."""
-        return {side: sum(one.range.records for one in self.ranges[side]) for side in SIDES}
-
-    def compared(self) -> tuple[list[Window], Correspondence]:
-        """Return the windows in which both logs differ, and where all other records lie."""
-        for side in SIDES:
-            self.ranges[side].sort(key=lambda one: one.range)
-        source, target = ([one.range for one in self.ranges[side]] for side in SIDES)
-        equal = equal_ranges(source, target)
-        return (
-            windows_between(source, target, equal),
-            Correspondence(self.ranges[Side.SOURCE], self.ranges[Side.TARGET], equal),
-        )
-
-
 def audit_flow(
     reader: Reader,
     snapshot: Snapshot,
@@ -138,12 +92,14 @@ def audit_flow(
     untold: dict[TopicPartition, str] = {}
     scanned = _read_around(reader, planner, kept, untold)
     snapshot = _told(snapshot, untold)
+    _open_what_differs(reader, planner, snapshot, scanned, untold)
+    snapshot = _told(snapshot, untold)
     judged: dict[TopicPartition, list[Judgement]] = {}
     truths: dict[TopicPartition, Correspondence] = {}
     differing: list[Differences] = []
     for bounds in snapshot.partitions:
         place = TopicPartition(bounds.topic, bounds.partition)
-        of_partition = scanned.get(place, _Scanned())
+        of_partition = scanned[place]
         windows, truth = of_partition.compared()
         judged[place] = list(judge_holes(of_partition.holes, bounds))
         truths[place] = truth
@@ -191,38 +147,52 @@ def _told(snapshot: Snapshot, untold: Mapping[TopicPartition, str]) -> Snapshot:
 
 def _read_around(
     reader: Reader, planner: Planner, kept: Kept, untold: dict[TopicPartition, str]
-) -> Mapping[TopicPartition, _Scanned]:
+) -> defaultdict[TopicPartition, Scanned]:
     """Return what is kept of both logs, and what is read around it."""
     known = {of_log: span(links) for of_log, links in kept.items()}
-    scanned = _scanned(reader.scan(planner.ranges(known)), untold)
+    scanned = by_partition(reader.scan(planner.ranges(known)), untold)
     for (side, place), links in kept.items():
         for link in links:
             for row in link.rows:
                 scanned[place].add(side, row)
+        scanned[place].is_kept = True
     return scanned
 
 
-def _scanned(
-    table: pa.Table, untold: dict[TopicPartition, str]
-) -> defaultdict[TopicPartition, _Scanned]:
-    """Return the rows of a scan by partition, and note of which a log could not be read."""
-    scanned: defaultdict[TopicPartition, _Scanned] = defaultdict(_Scanned)
-    names = ("side", "topic", "partition", *ScanRow._fields)
-    for batch in table.to_batches():
-        columns = (batch.column(name).to_pylist() for name in names)
-        for side_name, topic, partition, *values in zip(*columns, strict=True):
-            place, row = TopicPartition(topic, partition), ScanRow(*values)
-            side = Side(side_name)
-            if row.kind == RowKind.FAILURE.value:
-                untold.setdefault(place, row.detail or "")
-            else:
-                scanned[place].add(side, row)
-    return scanned
+def _open_what_differs(
+    reader: Reader,
+    planner: Planner,
+    snapshot: Snapshot,
+    scanned: defaultdict[TopicPartition, Scanned],
+    untold: dict[TopicPartition, str],
+) -> None:
+    """Read long windows again and open the batches there, where they were digested as they are.
+
+    A mirror that batches anew, or another codec, leaves equal records in batches that differ.
+    """
+    spans: list[tuple[PartitionBounds, Side, int, int]] = []
+    for bounds in snapshot.partitions:
+        of_partition = scanned[TopicPartition(bounds.topic, bounds.partition)]
+        if not reads_sections(bounds, is_known=of_partition.is_kept):
+            continue
+        windows, _ = of_partition.compared()
+        for window in windows:
+            if min(window.source_records, window.target_records) > LONG_RECORDS:
+                for side in SIDES:
+                    _, start, stop = bounds.side(side)
+                    spans.append((bounds, side, *of_partition.span(side, window, start, stop)))
+    if not spans:
+        return
+    for bounds, side, start, stop in spans:
+        scanned[TopicPartition(bounds.topic, bounds.partition)].forget(side, start, stop)
+    opened = by_partition(reader.scan(planner.opened(spans)), untold)
+    for place, found in opened.items():
+        scanned[place].take_all(found)
 
 
 def _looks(
     windows: Sequence[Window],
-    scanned: _Scanned,
+    scanned: Scanned,
     judged: list[Judgement],
     promised_end: int | None,
     *,
@@ -261,7 +231,7 @@ def _differences(
     planner: Planner,
     snapshot: Snapshot,
     place: TopicPartition,
-    scanned: _Scanned,
+    scanned: Scanned,
     looks: Sequence[Look],
 ) -> Differences:
     return Differences(
@@ -390,7 +360,7 @@ def _by_digest(table: pa.Table) -> dict[tuple[str, bytes], list[int]]:
 
 def _rows(
     snapshot: Snapshot,
-    scanned: Mapping[TopicPartition, _Scanned],
+    scanned: Mapping[TopicPartition, Scanned],
     judged: Mapping[TopicPartition, list[Judgement]],
     stood: Mapping[TopicPartition, Sequence[Stood]],
     in_flight_limit_ms: int,
@@ -400,7 +370,7 @@ def _rows(
     summary: list[dict[str, Any]] = []
     for bounds in snapshot.partitions:
         place = TopicPartition(bounds.topic, bounds.partition)
-        of_partition = scanned.get(place, _Scanned())
+        of_partition = scanned.get(place, Scanned())
         records = of_partition.records()
         told = list(
             bounded(

@@ -9,10 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from struct import Struct
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+from spark_audit.scan.digests import section_digest
 from spark_audit.snapshot.origins import Part
 from wire.record_batch import (
+    HEADER_BYTES,
     BatchHeader,
     CorruptBatch,
     RecordHead,
@@ -22,6 +24,7 @@ from wire.record_batch import (
     iterate_records,
     times_and_tails,
 )
+from wire.record_batch.header import COMPRESSION_MASK
 
 _CONTROL_KEY = Struct(">hh")  # version, type: Kafka's ControlRecordType
 _ABORT = 0
@@ -74,6 +77,26 @@ class CommittedBatch(NamedTuple):
             yield RecordHead(offset, time_ms, tail)
 
 
+class SealedBatch(NamedTuple):
+    """The records of one compressed batch, all inside the asked range, without a look at each."""
+
+    first_offset: int
+    records: int
+    first_ms: int
+    digest: bytes
+    """Equal where the section of records is equal in every byte, and in what its header says."""
+    leader_epoch: int = -1
+
+    @property
+    def stop_offset(self) -> int:
+        """Return the offset behind the last record."""
+        return self.first_offset + self.records
+
+
+Content: TypeAlias = CommittedBatch | SealedBatch | Hole
+"""What a log holds, in order."""
+
+
 class AbortedTransaction(NamedTuple):
     """Data of a Fetch answer: of this producer, from this offset to its next abort marker."""
 
@@ -84,7 +107,11 @@ class AbortedTransaction(NamedTuple):
 class CommittedLog:
     """One pass over a partition from `start` to `stop` (exclusive), fed with Fetch answers."""
 
-    def __init__(self, start: int, stop: int, part: Part | None = None) -> None:
+    def __init__(
+        self, start: int, stop: int, part: Part | None = None, *, keeps_sealed: bool = False
+    ) -> None:
+        """With `keeps_sealed` compressed batches are not opened, unless the range cuts them."""
+        self._keeps_sealed = keeps_sealed
         self.position = start
         """The next offset to fetch."""
         self._stop = stop
@@ -100,9 +127,7 @@ class CommittedLog:
         """Return whether nothing before `stop` is left to fetch."""
         return self.position >= self._stop
 
-    def feed(
-        self, fetched: memoryview, aborted: Iterable[AbortedTransaction]
-    ) -> Iterator[CommittedBatch | Hole]:
+    def feed(self, fetched: memoryview, aborted: Iterable[AbortedTransaction]) -> Iterator[Content]:
         """Yield what one Fetch answer for `position` holds, and move `position` behind it.
 
         Only whole batches count; the incomplete one at the end is fetched again. UnsupportedMagic
@@ -137,7 +162,11 @@ class CommittedLog:
             start, self.position = self.position, end
             yield Hole(start_offset=start, stop_offset=end, reason=reason, detail=detail)
 
-    def _records(self, header: BatchHeader, batch: memoryview) -> Iterator[CommittedBatch | Hole]:
+    def _records(self, header: BatchHeader, batch: memoryview) -> Iterator[Content]:
+        if self._keeps_sealed and self._may_stay_sealed(header):
+            yield _sealed(header, batch)
+            self.position = header.next_offset
+            return
         try:
             if header.has_offset_holes:
                 found = _runs(header, list(iterate_record_heads(batch)))
@@ -154,6 +183,31 @@ class CommittedLog:
                 yield inside
                 self.position = inside.stop_offset
         yield from self._skip_to(header.next_offset, HoleReason.GAP)
+
+    def _may_stay_sealed(self, header: BatchHeader) -> bool:
+        return (
+            header.attributes & COMPRESSION_MASK != 0
+            and not header.has_offset_holes
+            and self.position <= header.base_offset
+            and header.next_offset <= self._stop
+        )
+
+
+def _sealed(header: BatchHeader, batch: memoryview) -> SealedBatch:
+    append_ms = header.max_timestamp if header.is_log_append_time else None
+    return SealedBatch(
+        header.base_offset,
+        header.record_count,
+        header.base_timestamp if append_ms is None else append_ms,
+        section_digest(
+            batch[HEADER_BYTES:],
+            codec=header.attributes & COMPRESSION_MASK,
+            records=header.record_count,
+            base_timestamp_ms=header.base_timestamp,
+            append_ms=append_ms,
+        ),
+        header.partition_leader_epoch,
+    )
 
 
 def _run(

@@ -12,6 +12,7 @@ is that of content-defined chunking, as in rsync and its successors.)
 
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
+from struct import Struct
 from typing import Final, NamedTuple
 
 from xxhash import xxh3_128_digest
@@ -22,6 +23,8 @@ DIGEST_BYTES: Final = 16
 MAX_RANGE_RECORDS: Final = 16_384
 """Where content gives no cut (identical records in a row), one is made after so many records."""
 
+_SECTION: Final = Struct(">hiq?q")
+_NO_TIME: Final = 0
 _CUT_BELOW: Final = (1 << (8 * DIGEST_BYTES - 10)).to_bytes(DIGEST_BYTES, "big")
 
 
@@ -36,6 +39,23 @@ def record_digests(times_ms: Iterable[int], tails: Iterable[bytes]) -> list[byte
     Of a time that leads out of its 64 bits XXH3 takes what `java_time` makes of it.
     """
     return list(map(xxh3_128_digest, tails, times_ms))
+
+
+def section_digest(
+    section: memoryview,
+    *,
+    codec: int,
+    records: int,
+    base_timestamp_ms: int,
+    append_ms: int | None,
+) -> bytes:
+    """Return the identity of a batch's section of records, as it is, and of what makes them of it.
+
+    With equal digests the records are equal; equal records may lie in sections of other digests.
+    """
+    append = _NO_TIME if append_ms is None else append_ms
+    fields = _SECTION.pack(codec, records, base_timestamp_ms, append_ms is not None, append)
+    return xxh3_128_digest(fields + xxh3_128_digest(section))
 
 
 def java_time(timestamp_ms: int) -> int:
@@ -56,6 +76,11 @@ def range_digest(digests: Sequence[bytes]) -> bytes:
 def is_cut(digest: bytes) -> bool:
     """Say whether a range ends behind this record."""
     return digest < _CUT_BELOW
+
+
+def _is_section_cut(digest: bytes, records: int) -> bool:
+    """Say whether a range ends behind a section: as often as behind one of so many records."""
+    return int.from_bytes(digest[:4], "big") < records << 22
 
 
 class DigestRange(NamedTuple):
@@ -85,6 +110,8 @@ class RangeCutter:
         """The first own range has begun; what lies before belongs to the split before."""
         self._split_stop = split_stop
         self._digests: list[bytes] = []
+        self._records = 0
+        """How many records the digests are of; a section's is of several."""
         self._start_offset = 0
         self._stop_offset = 0
 
@@ -103,7 +130,7 @@ class RangeCutter:
                 return
             start = self._begin(offset, cuts)
         while start < count and not self.is_done:
-            most = start + MAX_RANGE_RECORDS - len(self._digests)
+            most = start + max(1, MAX_RANGE_RECORDS - self._records)
             while cuts and cuts[0] < start:
                 del cuts[0]
             is_cut_off = bool(cuts) and cuts[0] < most
@@ -111,12 +138,34 @@ class RangeCutter:
             if not self._digests:
                 self._start_offset = offset + start
             self._digests += digests[start:stop]
+            self._records += stop - start
             self._stop_offset = offset + stop
             if is_cut_off:
                 self.is_done = offset + cuts[0] >= self._split_stop
             is_whole = is_cut_off or stop == most
             yield start, stop, self._take() if is_whole else None
             start = stop
+
+    def add_section(
+        self, offset: int, records: int, digest: bytes
+    ) -> tuple[bool, DigestRange | None]:
+        """Take the section that is next; it is never divided.
+
+        Return whether it belongs to a range of this split, and the range that it completes.
+        """
+        ends_here = _is_section_cut(digest, records)
+        if ends_here:
+            self.is_done = offset + records > self._split_stop
+        if not self.has_begun:
+            self.has_begun = ends_here
+            return False, None
+        if not self._digests:
+            self._start_offset = offset
+        self._digests.append(digest)
+        self._records += records
+        self._stop_offset = offset + records
+        is_whole = ends_here or self._records >= MAX_RANGE_RECORDS
+        return True, self._take() if is_whole else None
 
     def _begin(self, offset: int, cuts: Sequence[int]) -> int:
         """Begin behind the first cut and return its number."""
@@ -134,7 +183,7 @@ class RangeCutter:
 
     def _take(self) -> DigestRange:
         taken = DigestRange(
-            self._start_offset, self._stop_offset, len(self._digests), range_digest(self._digests)
+            self._start_offset, self._stop_offset, self._records, range_digest(self._digests)
         )
-        self._digests = []
+        self._digests, self._records = [], 0
         return taken

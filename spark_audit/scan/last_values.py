@@ -5,7 +5,7 @@ from hashlib import blake2b
 from struct import Struct
 from typing import Final, NamedTuple
 
-from spark_audit.scan.committed import CommittedBatch, Hole
+from spark_audit.scan.committed import CommittedBatch, Content
 from spark_audit.scan.digests import java_time, key_digest
 from spark_audit.scan.entries import KEY_BYTES, key_and_value
 
@@ -71,9 +71,9 @@ class LastSink:
         self._wanted = wanted
         self._lasts: dict[bytes, bytes] = {}
 
-    def take(self, content: CommittedBatch | Hole) -> bool:
+    def take(self, content: Content) -> bool:
         """See Sink; nothing is wanted beyond the limit."""
-        if isinstance(content, Hole):
+        if not isinstance(content, CommittedBatch):
             return True
         for head in content.heads():
             key, value = key_and_value(head.tail)

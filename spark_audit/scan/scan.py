@@ -115,7 +115,8 @@ def begin(task: ScanTask) -> tuple[CommittedLog, RangeSink | RecordSink]:
     if task.digests is not None:
         return committed(task), RecordSink(task.digests)
     sink = RangeSink(starts_log=task.starts_log, split_stop=task.stop)
-    return CommittedLog(task.start, task.log_stop, task.part), sink
+    log = CommittedLog(task.start, task.log_stop, task.part, keeps_sealed=task.by_sections)
+    return log, sink
 
 
 def committed(task: ScanTask) -> CommittedLog:

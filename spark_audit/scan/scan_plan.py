@@ -50,6 +50,8 @@ class ScanTask:
     to_end: bool = False
     digests: frozenset[bytes] | None = None
     configuration: str = ""
+    by_sections: bool = False
+    """Compressed batches are not opened: for logs whose batches came over unchanged."""
     part: Part | None = None
     """The part of the batches there, if not all of them."""
 
@@ -96,6 +98,13 @@ def splits(start: int, stop: int) -> list[tuple[int, int]]:
     ]
 
 
+def reads_sections(bounds: PartitionBounds, *, is_known: bool) -> bool:
+    """Return whether compressed batches stay closed: no cleaner has opened any of either log, and
+    nothing of them is known by its records.
+    """
+    return not (is_known or bounds.source.is_compacted or bounds.target.is_compacted)
+
+
 class Planner:
     """Makes the tasks of one snapshot; `bootstrap` gives each cluster's addresses."""
 
@@ -121,13 +130,30 @@ class Planner:
             for task in self._around(bounds, side, known)
         ]
 
+    def opened(self, spans: Iterable[tuple[PartitionBounds, Side, int, int]]) -> list[ScanTask]:
+        """Return the tasks that digest the records between these offsets; ranges begin at both."""
+        return [
+            replace(
+                self._task(bounds, side, part_start, part_stop),
+                log_stop=stop,
+                starts_log=part_start == start,
+            )
+            for bounds, side, start, stop in spans
+            for part_start, part_stop in splits(start, stop)
+        ]
+
     def _around(self, bounds: PartitionBounds, side: Side, known: Known) -> Iterator[ScanTask]:
         _, first, last = bounds.side(side)
-        of_side = known.get((side, TopicPartition(bounds.topic, bounds.partition)))
+        place = TopicPartition(bounds.topic, bounds.partition)
+        of_side = known.get((side, place))
+        is_known = (Side.SOURCE, place) in known or (Side.TARGET, place) in known
+        by_sections = reads_sections(bounds, is_known=is_known)
         for start, stop in left_to_read(of_side, first, last):
             for part_start, part_stop in splits(start, stop):
                 task = self._task(bounds, side, part_start, part_stop)
-                yield replace(task, log_stop=stop, starts_log=part_start == start)
+                yield replace(
+                    task, log_stop=stop, starts_log=part_start == start, by_sections=by_sections
+                )
 
     def native(self, topics: Collection[str], digests: frozenset[bytes]) -> list[ScanTask]:
         """Return the tasks that look for records of applications in these topics behind the seals.

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from spark_audit.scan.committed import CommittedBatch, Hole, HoleReason
+from spark_audit.scan.committed import CommittedBatch, Content, Hole, HoleReason, SealedBatch
 from spark_audit.scan.digests import (
     DigestRange,
     RangeCutter,
@@ -30,7 +30,7 @@ _ADDED_UP: Final = (HoleReason.MARKER, HoleReason.ELSEWHERE)
 class Sink(Protocol):
     """Takes what a log holds, in order."""
 
-    def take(self, content: CommittedBatch | Hole) -> bool:
+    def take(self, content: Content) -> bool:
         """Take the next batch or hole and return whether more is wanted."""
 
     def is_past(self, offset: int) -> bool:
@@ -98,7 +98,7 @@ class RangeSink:
         """The parts of that range before the one that is under way."""
         self._run_start = self._run_stop = 0
 
-    def take(self, content: CommittedBatch | Hole) -> bool:
+    def take(self, content: Content) -> bool:
         """See Sink; no more is wanted behind the last range of this split."""
         if isinstance(content, Hole):
             if self._cutter.has_begun:
@@ -108,16 +108,30 @@ class RangeSink:
         if self._first_ms is not None and first != self._run_stop:
             self._runs += (self._run_start, self._run_stop - self._run_start)
             self._run_start = first
-        digests = record_digests(content.times_ms, content.tails)
-        for start, stop, completed in self._cutter.add(first, digests):
-            if self._first_ms is None:
-                self._first_ms = java_time(content.times_ms[start])
-                self._run_start = first + start
-            if completed is not None:
-                self._rows.append(self._row(completed, first + stop, content.leader_epoch))
-                self._holes.close()
+        if isinstance(content, SealedBatch):
+            is_own, completed = self._cutter.add_section(first, content.records, content.digest)
+            if is_own:
+                self._note(first, content.first_ms)
+            self._end(completed, content.stop_offset, content.leader_epoch)
+        else:
+            digests = record_digests(content.times_ms, content.tails)
+            for start, stop, completed in self._cutter.add(first, digests):
+                self._note(first + start, content.times_ms[start])
+                self._end(completed, first + stop, content.leader_epoch)
         self._run_stop = content.stop_offset
         return not self._cutter.is_done
+
+    def _note(self, offset: int, time_ms: int) -> None:
+        """Note where a range begins, if none is under way."""
+        if self._first_ms is None:
+            self._first_ms = java_time(time_ms)
+            self._run_start = offset
+
+    def _end(self, completed: DigestRange | None, stop: int, leader_epoch: int) -> None:
+        """Take a range that is whole, if one is, and close the holes in it."""
+        if completed is not None:
+            self._rows.append(self._row(completed, stop, leader_epoch))
+            self._holes.close()
 
     def _row(self, completed: DigestRange, stop: int, leader_epoch: int | None = None) -> ScanRow:
         row = range_row(
@@ -151,11 +165,12 @@ class WindowSink:
         self._limit = limit
         self._holes = HoleRows()
 
-    def take(self, content: CommittedBatch | Hole) -> bool:
+    def take(self, content: Content) -> bool:
         """See Sink; nothing is wanted beyond the limit."""
         if isinstance(content, Hole):
             self._holes.add(content)
             return True
+        assert isinstance(content, CommittedBatch), "a window's batches are opened"
         if len(self.offsets) + len(content.tails) > self._limit:
             self.is_over = True
             return False
@@ -180,7 +195,7 @@ class PickSink:
         self.entries: dict[int, Entry] = {}
         self._wanted = frozenset(offsets)
 
-    def take(self, content: CommittedBatch | Hole) -> bool:
+    def take(self, content: Content) -> bool:
         """See Sink; no more is wanted once all are there."""
         if isinstance(content, CommittedBatch):
             for head in content.heads():
@@ -203,7 +218,7 @@ class FirstSink:
         self._missing = copies * len(self._wanted)
         self._copies = copies
 
-    def take(self, content: CommittedBatch | Hole) -> bool:
+    def take(self, content: Content) -> bool:
         """See Sink; no more is wanted once all are there."""
         if isinstance(content, CommittedBatch):
             digests = record_digests(content.times_ms, content.tails)
@@ -253,7 +268,7 @@ class KeySink:
         self._mirrored_end = end
         self._is_other = is_other
 
-    def take(self, content: CommittedBatch | Hole) -> bool:
+    def take(self, content: Content) -> bool:
         """See Sink; there is always more wanted."""
         if isinstance(content, CommittedBatch):
             for head in content.heads():
@@ -284,7 +299,7 @@ class RecordSink:
         self._wanted = frozenset(digests)
         self._rows: list[ScanRow] = []
 
-    def take(self, content: CommittedBatch | Hole) -> bool:
+    def take(self, content: Content) -> bool:
         """See Sink; there is always more wanted."""
         if isinstance(content, CommittedBatch):
             digests = record_digests(content.times_ms, content.tails)

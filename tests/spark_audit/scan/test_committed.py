@@ -8,6 +8,7 @@ from spark_audit.scan.committed import (
     CommittedLog,
     Hole,
     HoleReason,
+    SealedBatch,
 )
 from spark_audit.snapshot.origins import Brought, Part
 from wire.compression import Compression
@@ -66,6 +67,8 @@ def _read(
                 found.append((one.reason, one.start_offset, one.stop_offset))
             case CommittedBatch():
                 found += [head.offset for head in one.heads()]
+            case SealedBatch():
+                pytest.fail("batches are opened")
     return found
 
 
