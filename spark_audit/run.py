@@ -222,4 +222,6 @@ def report_of(snapshot: Snapshot, audited: FlowResult) -> FlowReport:
         untold=tuple((*partition, why) for partition, why in sorted(untold.items())),
         unaudited=snapshot.unaudited,
         settings=snapshot.settings,
+        rights=snapshot.rights,
+        rights_not_compared=snapshot.rights_not_compared,
     )

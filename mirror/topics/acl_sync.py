@@ -8,9 +8,9 @@ import trio
 from mirror.clusters.links import Links
 from mirror.state.live_config import LiveConfig
 from mirror.state.work_share import WorkShare
-from mirror.topics.acls import rights_to_give
 from runtime.fault_note import FaultNote
 from runtime.flow_section import AclSync
+from runtime.travelling_rights import rights_to_give
 from wire.net.cluster import Cluster
 from wire.net.errors import NetworkFault, RequestRefused
 from wire.net.topic_rights import RightsOff, TopicRight, give_rights, topic_rights

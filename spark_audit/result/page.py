@@ -130,6 +130,7 @@ def _flow(
             mark = "Warning" if one.loses is None else "Finding"
             yield f"<li>{mark}: {shown(one.words)}</li>"
         yield "</ul></section>"
+    yield from _rights(flow)
     yield "<section><h2>Groups</h2>" + _groups(flow) + "</section>"
     yield "<section><h2>Partitions</h2>"
     yield (
@@ -153,6 +154,21 @@ def _worst_first(row: Mapping[str, Any]) -> tuple[bool, str, int]:
 
 def _place(row: Mapping[str, Any]) -> tuple[str, int]:
     return row["topic"], row["partition"]
+
+
+def _rights(flow: FlowReport) -> Iterator[str]:
+    if not flow.rights and flow.rights_not_compared is None:
+        return
+    yield "<section><h2>Rights that differ</h2>"
+    if flow.rights_not_compared is not None:
+        yield f"<p>Not compared: {shown(flow.rights_not_compared)}.</p>"
+    if flow.rights:
+        yield "<ul>"
+        for one in flow.rights:
+            mark = "Finding" if one.explained is None else "Warning"
+            yield f"<li>{mark}: {shown(one.words)}</li>"
+        yield "</ul>"
+    yield "</section>"
 
 
 def _coverage_table(flow: FlowReport) -> Iterator[str]:

@@ -90,6 +90,17 @@ class VerdictCollector(Collector):
             settings.add_metric([flow.flow, "true"], losing)
             settings.add_metric([flow.flow, "false"], len(flow.settings) - losing)
         yield settings
+        rights = GaugeMetricFamily(
+            "audit_rights_different",
+            "Rights to topics and clusters that one site alone has; only those that nothing "
+            "explains are findings",
+            labels=["flow", "explained"],
+        )
+        for flow in self._verdict.flows:
+            unexplained = sum(one.explained is None for one in flow.rights)
+            rights.add_metric([flow.flow, "false"], unexplained)
+            rights.add_metric([flow.flow, "true"], len(flow.rights) - unexplained)
+        yield rights
 
     def _counts(self) -> Iterator[Metric]:
         compared = GaugeMetricFamily(

@@ -48,8 +48,7 @@ def _flow_lines(flow: FlowReport) -> Iterator[str]:
             f"  {row['topic']}-{row['partition']}: {row['source_records']:,} / "
             f"{row['target_records']:,} records, {', '.join(differing) or 'equal'}"
         )
-    for one in flow.settings:
-        yield f"  {'warning' if one.loses is None else 'setting'}: {one.words}"
+    yield from _lines_of_sites(flow)
     for why in flow.unaudited:
         yield f"  not audited: {why}"
     for topic, partition, why in flow.untold:
@@ -59,6 +58,16 @@ def _flow_lines(flow: FlowReport) -> Iterator[str]:
             yield f"  {row['topic']}-{row['partition']}: not all compared: {incomplete}"
     if flow.only_on_target:
         yield f"  only on the target, not audited: {', '.join(flow.only_on_target)}"
+
+
+def _lines_of_sites(flow: FlowReport) -> Iterator[str]:
+    """Yield what differs between the sites beside records."""
+    for one in flow.settings:
+        yield f"  {'warning' if one.loses is None else 'setting'}: {one.words}"
+    for right in flow.rights:
+        yield f"  {'right' if right.explained is None else 'warning'}: {right.words}"
+    if flow.rights_not_compared is not None:
+        yield f"  rights not compared: {flow.rights_not_compared}"
 
 
 def _coverage_lines(flow: FlowReport) -> Iterator[str]:

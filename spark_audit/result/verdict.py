@@ -9,6 +9,7 @@ from typing import Any, Final
 from runtime.foreign_json import read_json
 from spark_audit.compare.outcomes import FINDINGS, Kind
 from spark_audit.result.coverage import SIDES, Share, total_coverage, why_not_compared
+from spark_audit.snapshot.different_rights import DifferentRight
 from spark_audit.snapshot.topic_settings import DifferentSetting
 
 FORMAT_VERSION: Final = 3
@@ -44,6 +45,9 @@ class FlowReport:
     """Why positions or the map were not held against the logs."""
     settings: tuple[DifferentSetting, ...] = ()
     """Settings of topics that differ; those that lose records are findings."""
+    rights: tuple[DifferentRight, ...] = ()
+    """Rights that one site alone has; those that nothing explains are findings."""
+    rights_not_compared: str | None = None
 
     @property
     def left_out(self) -> Sequence[tuple[str, int, str]]:
@@ -107,6 +111,8 @@ def answer_for(flows: Sequence[FlowReport]) -> Answer:
     """
     if any(one.loses for flow in flows for one in flow.settings):
         return Answer.FINDINGS
+    if any(one.explained is None for flow in flows for one in flow.rights):
+        return Answer.FINDINGS
     if any(flow.total(kind.column) for flow in flows for kind in FINDINGS):
         return Answer.FINDINGS
     return Answer.CLEAN if problem_of(flows) is None else Answer.UNKNOWN
@@ -146,6 +152,8 @@ def encode(verdict: Verdict) -> str:
                 "untold": [list(row) for row in flow.untold],
                 "unaudited": list(flow.unaudited),
                 "settings": [list(one) for one in flow.settings],
+                "rights": [list(one) for one in flow.rights],
+                "rights_not_compared": flow.rights_not_compared,
                 "coverage": {
                     side: {share.value: offsets for share, offsets in flow.coverage(side).items()}
                     for side in SIDES
@@ -178,6 +186,8 @@ def decode(text: str) -> Verdict:
                     untold=tuple((row[0], row[1], row[2]) for row in flow.get("untold", ())),
                     unaudited=tuple(flow["unaudited"]),
                     settings=tuple(DifferentSetting(*one) for one in flow["settings"]),
+                    rights=tuple(DifferentRight(*one) for one in flow.get("rights", ())),
+                    rights_not_compared=flow.get("rights_not_compared"),
                     partitions=tuple(flow["partitions"]),
                 )
                 for flow in document["flows"]

@@ -178,6 +178,7 @@ class Planner:
             places={},
             maps={},
             settings=(),
+            rights=(),
         )
         return Planner(snapshot, self._bootstrap, self._configuration)
 

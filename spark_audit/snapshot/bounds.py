@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from offset_translation import OffsetMap
+from spark_audit.snapshot.different_rights import DifferentRight
 from spark_audit.snapshot.origins import Brought, Part
 from spark_audit.snapshot.seals import Promotion, Seal
 from spark_audit.snapshot.side import Side
@@ -155,6 +156,10 @@ class Snapshot:
     """Why positions or the map could not be asked for."""
     settings: tuple[DifferentSetting, ...] = ()
     """Settings of the flow's topics that differ between the sites."""
+    rights: tuple[DifferentRight, ...] = ()
+    """Rights to the flow's topics, and to the clusters, that one site alone has."""
+    rights_not_compared: str | None = None
+    """Why the rights were not compared: a cluster without an authorizer, or one that denies it."""
     cluster_ids: Mapping[str, str | None] = field(default_factory=dict)
     """The id of each site's cluster, as far as it has one."""
 

@@ -40,6 +40,7 @@ from spark_audit.snapshot.cluster_bounds import (
 )
 from spark_audit.snapshot.origins import Arrivals, Brought
 from spark_audit.snapshot.promises import Places, group_places, promises
+from spark_audit.snapshot.rights import ask_rights
 from spark_audit.snapshot.seals import CannotTell, Promotion, promotion_of
 from spark_audit.snapshot.set_aside import read_set_aside
 from spark_audit.snapshot.topic_settings import (
@@ -87,6 +88,9 @@ async def take_snapshot(
                 break
         partitions = {*on_source.logs, *on_target.logs}
         brought = await _brought(configuration, source, target, wants, partitions)
+        rights, not_compared = await ask_rights(
+            source, target, topics=on_source.topics, sync=flow.acls
+        )
         await _require_absent(target, on_source.topics - on_target.topics)
         await _require_absent(source, on_target.topics - on_source.topics)
     _require_all_found(wants, on_source.topics)
@@ -110,6 +114,8 @@ async def take_snapshot(
         maps={} if wants.is_both_ways else _advanced(brought.state, on_target.logs),
         unaudited=(*places.unaudited, *brought.unaudited),
         settings=_different_settings(flow, on_source, on_target),
+        rights=rights,
+        rights_not_compared=not_compared,
         cluster_ids={flow.source: on_source.cluster_id, flow.target: on_target.cluster_id},
     ).without(
         {

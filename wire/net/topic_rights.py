@@ -27,6 +27,7 @@ EVERY_TOPIC: Final = "*"
 
 _ANY: Final = 1
 _TOPIC: Final = 2
+_CLUSTER: Final = 4
 """ResourceType, and what matches everything in a filter."""
 _AT_ONCE: Final = 200
 """Entries in a request: with ZooKeeper each topic is a write of its own there."""
@@ -62,8 +63,27 @@ async def topic_rights(
     All, or those for one operation or with one permission. Raises RightsOff, RequestRefused and
     NetworkFault.
     """
+    return await _rights(cluster, _TOPIC, node=node, operation=operation, permission=permission)
+
+
+async def cluster_rights(cluster: Cluster) -> set[TopicRight]:
+    """Return the entries for the cluster itself, which is called `kafka-cluster`.
+
+    Raises RightsOff, RequestRefused and NetworkFault.
+    """
+    return await _rights(cluster, _CLUSTER)
+
+
+async def _rights(
+    cluster: Cluster,
+    resource_type: int,
+    *,
+    node: int | None = None,
+    operation: int = _ANY,
+    permission: int = _ANY,
+) -> set[TopicRight]:
     request = DescribeAclsRequest(
-        resource_type_filter=_TOPIC,
+        resource_type_filter=resource_type,
         pattern_type_filter=_ANY,
         operation=operation,
         permission_type=permission,
@@ -86,6 +106,7 @@ async def topic_rights(
             pattern=resource.pattern_type,
         )
         for resource in answer.resources
+        if resource.resource_type == resource_type
         for entry in resource.acls
     }
 

@@ -31,6 +31,7 @@ from spark_audit.result.verdict import (
     problem_of,
 )
 from spark_audit.run import run_audit, wanted
+from spark_audit.snapshot.different_rights import DifferentRight
 from spark_audit.snapshot.seals import CannotTell
 from spark_audit.snapshot.topic_settings import DifferentSetting
 from tests.dc_yaml import NOWHERE, dc_yaml, flow
@@ -90,6 +91,26 @@ LOST = _verdict(_flow(_row(0), _row(1, lost=2, written_again=3)))
 
 def test_the_exit_status_is_0_1_or_2() -> None:
     assert [answer.exit_status for answer in Answer] == [0, 1, 2]
+
+
+def test_a_right_that_nothing_explains_is_a_finding_and_is_shown() -> None:
+    missing = DifferentRight("orders", "ALLOW READ to User:a from *", True, None)
+    flow_report = replace(_flow(_row(0)), rights=(missing,))
+    verdict = _verdict(flow_report)
+    assert verdict.answer is Answer.FINDINGS
+    assert decode(encode(verdict)) == verdict
+    assert f"  right: {missing.words}" in list(short_report(verdict))
+    assert "Finding: orders: ALLOW READ" in html_page(verdict, [], now_ms=4_000, docs=None)
+    assert 'audit_rights_different{explained="false",flow="dc1->dc2"} 1.0' in textfile(verdict)
+    explained = replace(flow_report, rights=(missing._replace(explained="by design"),))
+    assert _verdict(explained).answer is Answer.CLEAN
+
+
+def test_rights_that_cannot_be_compared_are_said_and_end_no_audit() -> None:
+    verdict = _verdict(replace(_flow(_row(0)), rights_not_compared="dc2: no authorizer"))
+    assert verdict.answer is Answer.CLEAN
+    assert "  rights not compared: dc2: no authorizer" in list(short_report(verdict))
+    assert "Not compared: dc2: no authorizer." in html_page(verdict, [], now_ms=4_000, docs=None)
 
 
 @pytest.mark.parametrize("kind", Kind)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mirror.topics.acls import rights_to_give
 from runtime.flow_section import AclSync
+from runtime.travelling_rights import rights_to_give
 from wire.net.topic_rights import ALL_OPERATIONS, ALLOW, DENY, READ, WRITE, TopicRight
 
 DESCRIBE = 8

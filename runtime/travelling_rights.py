@@ -25,20 +25,17 @@ def rights_to_give(
 
     ``mirrored`` are the source's topics, each with its name on the target.
     """
-    if sync is AclSync.OFF:
-        return []
     wanted = {
         replace(travelling, topic=mirrored[right.topic])
         for right in source
-        if right.pattern == LITERAL
-        and right.topic in mirrored
-        and (travelling := _as_it_travels(right, sync)) is not None
+        if right.topic in mirrored and (travelling := as_it_travels(right, sync)) is not None
     }
     return sorted(wanted.difference(target))
 
 
-def _as_it_travels(right: TopicRight, sync: AclSync) -> TopicRight | None:
-    if is_of_fence(right):
+def as_it_travels(right: TopicRight, sync: AclSync) -> TopicRight | None:
+    """Return the entry for the source's name that the target gets; None for one that stays."""
+    if sync is AclSync.OFF or right.pattern != LITERAL or is_of_fence(right):
         return None
     if sync is AclSync.IDENTICAL or right.permission != ALLOW:
         return right

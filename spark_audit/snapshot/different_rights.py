@@ -1,0 +1,126 @@
+"""Rights to topics and to the cluster that differ between the sites. Pure.
+
+A switch rests on them: applications may on the new site what they were given there. What the mirror
+carries and the target lacks is a finding. All else is shown and explained: MirrorMaker's rules keep
+rights to write on the source, the mirror copies rights to single topics only, and takes none away.
+"""
+
+from collections.abc import Collection
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from runtime.flow_section import AclSync
+from runtime.travelling_rights import as_it_travels
+from runtime.write_fence import is_of_fence
+from wire.acls import Operation, Permission
+from wire.net.topic_rights import EVERY_TOPIC, LITERAL, PREFIXED, TopicRight
+
+MOST_LISTED: Final = 1_000
+"""So many differences of a flow are listed; the last one stands for the others."""
+KEPT_BACK: Final = "the mirror keeps rights to write on the source"
+NOT_CARRIED: Final = "the mirror carries no rights: `acls: off`"
+NOT_OF_ONE_TOPIC: Final = "the mirror carries rights to single topics only"
+OF_CLUSTER: Final = "the mirror carries no rights to a cluster"
+SURPLUS: Final = "the mirror takes no rights away"
+OF_FENCE: Final = "it closes a site for writes"
+
+
+class DifferentRight(NamedTuple):
+    """An entry that one site alone has. Without `explained` it is a finding."""
+
+    resource: str
+    """As on the source: a topic, `prefix*`, `every topic`, or `the cluster`."""
+    right: str
+    is_on_source: bool
+    explained: str | None
+
+    @property
+    def words(self) -> str:
+        """Return the difference as words for people."""
+        where = "only on the source" if self.is_on_source else "only on the target"
+        advice = "give it on the target with `kafka-acls`; see the mirror's log"
+        return f"{self.resource}: {self.right}: {where}; {self.explained or advice}"
+
+
+def different_rights(
+    source: Collection[TopicRight],
+    target: Collection[TopicRight],
+    *,
+    topics: Collection[str],
+    sync: AclSync,
+) -> list[DifferentRight]:
+    """Return the entries for these topics that one site alone has, the findings first.
+
+    A right that arrives as another one, as MirrorMaker's rules have it, is looked for as that.
+    """
+    ours = {one for one in source if _concerns(one, topics)}
+    theirs = {one for one in target if _concerns(one, topics)}
+    travelling = {
+        other for one in ours if one.topic in topics and (other := as_it_travels(one, sync))
+    }
+    missing = travelling - theirs
+    found = [_only(one, is_on_source=True, explained=None) for one in sorted(missing)]
+    found += (
+        _only(one, is_on_source=True, explained=_why_not(one, sync))
+        for one in sorted(ours - theirs - missing)
+    )
+    found += (
+        _only(one, is_on_source=False, explained=OF_FENCE if is_of_fence(one) else SURPLUS)
+        for one in sorted(theirs - ours - travelling)
+    )
+    return _listed(found)
+
+
+def different_cluster_rights(
+    source: Collection[TopicRight], target: Collection[TopicRight]
+) -> list[DifferentRight]:
+    """Return the entries for the clusters themselves that one site alone has."""
+    return _listed(
+        [
+            _only(one, is_on_source=one in source, explained=OF_CLUSTER)._replace(
+                resource="the cluster"
+            )
+            for one in sorted({*source} ^ {*target})
+        ]
+    )
+
+
+def _concerns(right: TopicRight, topics: Collection[str]) -> bool:
+    if right.pattern == LITERAL and right.topic != EVERY_TOPIC:
+        return right.topic in topics
+    return any(right.concerns(topic) for topic in topics)
+
+
+def _why_not(right: TopicRight, sync: AclSync) -> str:
+    if is_of_fence(right):
+        return OF_FENCE
+    if sync is AclSync.OFF:
+        return NOT_CARRIED
+    if right.pattern != LITERAL or right.topic == EVERY_TOPIC:
+        return NOT_OF_ONE_TOPIC
+    return KEPT_BACK
+
+
+def _only(right: TopicRight, *, is_on_source: bool, explained: str | None) -> DifferentRight:
+    resource = right.topic
+    if right.pattern == PREFIXED:
+        resource += "*"
+    elif right.topic == EVERY_TOPIC:
+        resource = "every topic"
+    permission, operation = _name(Permission, right.permission), _name(Operation, right.operation)
+    what = f"{permission} {operation} to {right.principal} from {right.host}"
+    return DifferentRight(resource, what, is_on_source, explained)
+
+
+def _name(kind: type[IntEnum], number: int) -> str:
+    """Return Kafka's name; brokers may know of more than we do."""
+    names = {one.value: one.name for one in kind}
+    return names.get(number, f"number {number}")
+
+
+def _listed(found: list[DifferentRight]) -> list[DifferentRight]:
+    if len(found) <= MOST_LISTED:
+        return found
+    left = len(found) - MOST_LISTED + 1
+    last = found[MOST_LISTED - 1]._replace(right=f"{left:,} more entries")
+    return [*found[: MOST_LISTED - 1], last]

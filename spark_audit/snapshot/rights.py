@@ -1,0 +1,43 @@
+"""Asks both clusters for the rights that they keep."""
+
+from collections.abc import Awaitable, Callable, Collection
+from functools import partial
+
+from runtime.flow_section import AclSync
+from spark_audit.snapshot.cluster_bounds import Site, patiently
+from spark_audit.snapshot.different_rights import (
+    DifferentRight,
+    different_cluster_rights,
+    different_rights,
+)
+from wire.net import Cluster
+from wire.net.errors import RequestRefused
+from wire.net.topic_rights import RightsOff, TopicRight, cluster_rights, topic_rights
+
+
+async def ask_rights(
+    source: Site, target: Site, *, topics: Collection[str], sync: AclSync
+) -> tuple[tuple[DifferentRight, ...], str | None]:
+    """Return the rights that differ, or why they cannot be compared.
+
+    A cluster without an authorizer has none, and one may forbid to ask; neither is a fault of what
+    the mirror copied. Raises CannotTell for a cluster that does not answer.
+    """
+    held: list[set[TopicRight]] = []
+    for site in (source, target):
+        for ask in (topic_rights, cluster_rights):
+            answer = await patiently(site, partial(_held, ask, site.cluster))
+            if isinstance(answer, str):
+                return (), f"{site.name}: {answer}"
+            held.append(answer)
+    of_topics = different_rights(held[0], held[2], topics=topics, sync=sync)
+    return (*of_topics, *different_cluster_rights(held[1], held[3])), None
+
+
+async def _held(
+    ask: Callable[[Cluster], Awaitable[set[TopicRight]]], cluster: Cluster
+) -> set[TopicRight] | str:
+    try:
+        return await ask(cluster)
+    except (RightsOff, RequestRefused) as why:
+        return str(why)

@@ -1,0 +1,182 @@
+"""Rights that differ between the sites: findings where the mirror carries them, else explained."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.flow_section import AclSync
+from runtime.travelling_rights import rights_to_give
+from runtime.write_fence import Note, closing, noting
+from spark_audit.snapshot.cluster_bounds import Site
+from spark_audit.snapshot.different_rights import (
+    KEPT_BACK,
+    MOST_LISTED,
+    NOT_CARRIED,
+    NOT_OF_ONE_TOPIC,
+    OF_CLUSTER,
+    OF_FENCE,
+    SURPLUS,
+    DifferentRight,
+    different_cluster_rights,
+    different_rights,
+)
+from spark_audit.snapshot.rights import ask_rights
+from tests.doubles.fake_cluster import run_fake_cluster
+from tests.doubles.fake_rights import FakeRights
+from wire.errors import ErrorCode
+from wire.net import open_cluster
+from wire.net.topic_rights import (
+    ALL_OPERATIONS,
+    ALLOW,
+    DENY,
+    LITERAL,
+    PREFIXED,
+    READ,
+    WRITE,
+    TopicRight,
+)
+
+
+def right(
+    operation: int = READ, permission: int = ALLOW, topic: str = "t", pattern: int = LITERAL
+) -> TopicRight:
+    return TopicRight(
+        topic=topic,
+        principal="User:a",
+        host="*",
+        operation=operation,
+        permission=permission,
+        pattern=pattern,
+    )
+
+
+def differing(
+    source: set[TopicRight], target: set[TopicRight], sync: AclSync = AclSync.DOWNGRADED
+) -> list[DifferentRight]:
+    return different_rights(source, target, topics={"t"}, sync=sync)
+
+
+def test_a_right_that_the_mirror_carries_and_the_target_lacks_is_a_finding() -> None:
+    [one] = differing({right()}, set())
+    assert one.explained is None
+    assert one.words == (
+        "t: ALLOW READ to User:a from *: only on the source; "
+        "give it on the target with `kafka-acls`; see the mirror's log"
+    )
+    [denied] = differing({right(WRITE, DENY)}, set())
+    assert denied.explained is None
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "sync", "why"),
+    [
+        (right(WRITE), None, AclSync.DOWNGRADED, KEPT_BACK),
+        (right(), None, AclSync.OFF, NOT_CARRIED),
+        (right(topic="*"), None, AclSync.IDENTICAL, NOT_OF_ONE_TOPIC),
+        (right(topic="t", pattern=PREFIXED), None, AclSync.IDENTICAL, NOT_OF_ONE_TOPIC),
+        (None, right(), AclSync.IDENTICAL, SURPLUS),
+        (closing("t"), None, AclSync.IDENTICAL, OF_FENCE),
+        (None, noting("t", Note(client="mirror-dc2-dc1")), AclSync.IDENTICAL, OF_FENCE),
+    ],
+)
+def test_what_the_mirror_does_not_carry_is_explained(
+    source: TopicRight | None, target: TopicRight | None, sync: AclSync, why: str
+) -> None:
+    sides = [set() if one is None else {one} for one in (source, target)]
+    [one] = differing(sides[0], sides[1], sync)
+    assert (one.explained, one.is_on_source) == (why, source is not None)
+    assert why in one.words
+
+
+def test_a_right_that_arrives_as_another_is_looked_for_as_that() -> None:
+    everything = right(ALL_OPERATIONS)
+    assert [one.explained for one in differing({everything}, {right()})] == [KEPT_BACK]
+    found = differing({everything}, set())
+    assert [one.explained for one in found] == [None, KEPT_BACK]
+    assert found[0].right == "ALLOW READ to User:a from *"
+    assert not differing({everything}, {everything, right()})
+
+
+def test_rights_to_other_topics_are_no_matter_and_very_many_are_counted() -> None:
+    assert not differing({right(topic="other")}, {right(topic="u", pattern=PREFIXED)})
+    many = {TopicRight(**{**_fields(right()), "principal": f"User:{n}"}) for n in range(1_200)}
+    found = differing(many, set())
+    assert len(found) == MOST_LISTED
+    assert found[-1].right == "201 more entries"
+
+
+def _fields(one: TopicRight) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in TopicRight.__slots__}
+
+
+def test_rights_to_a_cluster_are_shown_and_explained() -> None:
+    [one] = different_cluster_rights({right(12, topic="kafka-cluster")}, set())
+    assert one == DifferentRight(
+        "the cluster", "ALLOW IDEMPOTENT_WRITE to User:a from *", True, OF_CLUSTER
+    )
+
+
+rights = st.sets(
+    st.builds(
+        right,
+        st.sampled_from([ALL_OPERATIONS, READ, WRITE, 8]),
+        st.sampled_from([ALLOW, DENY]),
+        st.sampled_from(["t", "*", "t1"]),
+        st.sampled_from([LITERAL, PREFIXED]),
+    )
+)
+
+
+@given(rights, rights, st.sampled_from(AclSync))
+def test_what_the_mirror_would_give_is_what_is_found_and_behind_it_nothing(
+    source: set[TopicRight], target: set[TopicRight], sync: AclSync
+) -> None:
+    given_now = rights_to_give(source, target, mirrored={"t": "t"}, sync=sync)
+    found = [one for one in differing(source, target, sync) if one.explained is None]
+    assert len(found) == len(given_now)
+    assert all(one.explained for one in differing(source, target | {*given_now}, sync))
+
+
+@asynccontextmanager
+async def two_sites() -> AsyncIterator[tuple[list[Site], list[FakeRights]]]:
+    async with run_fake_cluster() as dc1, run_fake_cluster() as dc2:
+        held = [FakeRights(dc1, right()), FakeRights(dc2)]
+        async with (
+            open_cluster(dc1.bootstrap, client_id="test") as first,
+            open_cluster(dc2.bootstrap, client_id="test") as second,
+        ):
+            wants: Any = SimpleNamespace()
+            yield (
+                [
+                    Site(cluster=one, name=name, servers="", wants=wants)
+                    for one, name in ((first, "dc1"), (second, "dc2"))
+                ],
+                held,
+            )
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (ErrorCode.SECURITY_DISABLED, "dc2: no authorizer"),
+        (
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+            "dc2: to describe rights: CLUSTER_AUTHORIZATION_FAILED",
+        ),
+    ],
+)
+async def test_a_cluster_that_has_no_rights_or_tells_none_is_not_compared(
+    error: ErrorCode, why: str
+) -> None:
+    async with two_sites() as (sites, held):
+        ask = partial(ask_rights, *sites, topics={"t"}, sync=AclSync.DOWNGRADED)
+        found, not_compared = await ask()
+        assert ([one.explained for one in found], not_compared) == ([None], None)
+        held[1].error = error
+        assert await ask() == ((), why)
