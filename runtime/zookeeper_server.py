@@ -133,6 +133,7 @@ def _command(
         f"-Xmx{HEAP_MEGABYTES}m",
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
+        "-XX:-UsePerfData",
         "-Xshare:auto",
         "-Dzookeeper.jmx.log4j.disable=true",
         "-Dzookeeper.preAllocSize=1024",

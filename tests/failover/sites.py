@@ -118,6 +118,7 @@ class ActiveSiteByHand:
 def run_sites(folder: Path, witness: str, brokers: int = 1) -> Iterator[Sites]:
     """Run two clusters until the block ends; they may be killed meanwhile."""
     overrides = {
+        "offsets.topic.num.partitions": "5",  # not 50, which mirrors and promotions read
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": "500",
     }
