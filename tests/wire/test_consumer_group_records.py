@@ -1,7 +1,9 @@
 """Records of the new group protocol in `__consumer_offsets`: Kafka's bytes, and damaged ones."""
 
+import json
 from contextlib import suppress
-from typing import get_args
+from pathlib import Path
+from typing import Final, get_args
 from uuid import UUID
 
 import pytest
@@ -120,3 +122,30 @@ def test_a_record_that_is_cut_off_or_too_long_is_named(key: Key, value: Value) -
     for raw in (written[:-1], written + b"x", b"\x00\x09" + written[2:]):
         with pytest.raises(MalformedMessage, match="__consumer_offsets value of"):
             decode_value(key, raw)
+
+
+GOLDEN: Final = Path(__file__).parents[1] / "golden" / "consumer_group_records.json"
+
+
+def test_what_kafka_writes_is_read() -> None:
+    told: dict[type[Key], Value] = {}
+    for record in json.loads(GOLDEN.read_text())["records"]:
+        key = decode_key(bytes.fromhex(record["key"]))
+        assert key is not None
+        assert key.group == "written-group"
+        told[type(key)] = decode_value(key, bytes.fromhex(record["value"]))
+    member, current = told[MemberKey], told[CurrentKey]
+    assert isinstance(member, MemberValue)
+    assert (member.client_id, member.client_host) == ("consumer-written-group-1", "/127.0.0.1")
+    assert (member.subscribed_topic_names, member.subscribed_topic_regex) == (("written",), "")
+    assert member.classic is None, "sent as a null"
+    assert isinstance(current, CurrentValue)
+    assert (current.member_epoch, current.previous_member_epoch, current.state) == (2, 0, 0)
+    [owned] = current.assigned_partitions
+    assert owned.partitions == (0, 1)
+    assert told[TargetKey] == TargetValue(topic_partitions=current.assigned_partitions)
+    assert told[TargetEpochKey] == TargetEpochValue(epoch=2)
+    group = told[GroupKey]
+    assert isinstance(group, GroupValue)
+    assert group.epoch == 2
+    assert group.metadata_hash

@@ -211,6 +211,22 @@ def _nullable_structure(inner: Read[Any]) -> Read[Any]:
     return read
 
 
+def _tagged_reader(shape: Shape, layout: Plan) -> Read[Any]:
+    """Return what reads a tagged field: there the mark of a nullable structure is another one.
+
+    An unsigned varint: 0 for null, 1 for a structure. Kafka sends a null too.
+    """
+    if not isinstance(shape, Structure) or not shape.nullable:
+        return _reader(shape, layout)
+    inner = _structure(plan(shape.cls, layout.version, flexible=layout.flexible))
+
+    def read(buffer: memoryview, position: int) -> tuple[Any, int]:
+        mark, position = read_unsigned_varint(buffer, position)
+        return inner(buffer, position) if mark else (None, position)
+
+    return read
+
+
 def _array(shape: Array, layout: Plan) -> Read[Any]:
     read_length = read_compact_length if layout.flexible else read_int32_length
     element = shape.element
@@ -279,7 +295,7 @@ def _smallest(shape: Shape, layout: Plan) -> int:
 def _tagged_section(layout: Plan) -> Step:
     """Return the step that fills in the tagged fields sent; unknown ones are stepped over."""
     known = {
-        slot.presence.tag: (slot, _assign(layout.cls, slot), _reader(slot.shape, layout))
+        slot.presence.tag: (slot, _assign(layout.cls, slot), _tagged_reader(slot.shape, layout))
         for slot in layout.tagged
     }
     place = f"{layout.cls.__name__} tagged fields"

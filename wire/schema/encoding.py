@@ -178,6 +178,8 @@ def _packed(pack_value: Pack[Any]) -> Emit:
 
 
 def _nullable_structure(inner: Emit) -> Emit:
+    # In a tagged field the mark is an unsigned varint, whose 1 is the same byte; a null is left
+    # out there, because it is the default of every such field.
     def emit(value: Any, append: Append) -> None:  # noqa: ANN401
         if value is None:
             append(pack_int8(-1))
