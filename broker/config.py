@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from broker.listeners import (
     EVERYWHERE,
@@ -39,6 +39,7 @@ HOUR_MS: Final = 3_600_000
 MAX_INT: Final = 2**31 - 1
 
 
+AddressLimits: TypeAlias = Mapping[str, int]
 _DEFAULT: Final = (Listener(name="PLAINTEXT", host="", port=9092),)
 
 ACCEPTED_WITHOUT_EFFECT: Final = frozenset(
@@ -143,6 +144,10 @@ class BrokerConfig:
     socket_request_max_bytes: int = _at_least(1, 104_857_600, maximum=MAX_INT)
     connections_max_idle_ms: int = _at_least(UNLIMITED, 600_000)
     max_connections: int = _at_least(0, MAX_INT)
+    max_connections_per_ip: int = _at_least(0, MAX_INT)
+    max_connections_per_ip_overrides: AddressLimits = field(
+        default_factory=lambda: MappingProxyType({})
+    )
     socket_listen_backlog_size: int = _at_least(1, 50)
     message_max_bytes: int = _at_least(0, 1_048_588, maximum=MAX_INT)
     fetch_max_bytes: int = _at_least(1_024, 57_671_680, maximum=MAX_INT)

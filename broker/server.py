@@ -14,6 +14,7 @@ import trio
 from broker.apis.api import Api
 from broker.config import BrokerConfig
 from broker.connection import Connection, Limits
+from broker.connection_limits import ConnectionLimits, OpenConnections
 from broker.context import Node
 from broker.listeners import Listener
 from broker.security.entry import Entrance, Entry
@@ -65,7 +66,7 @@ class Server:
     def __init__(self, node: Node, apis: Mapping[int, Api], config: BrokerConfig) -> None:
         self._node = node
         self._apis = apis
-        self._asked_connections = config.max_connections
+        self._open = OpenConnections(_limits(config))
         idle_ms = config.connections_max_idle_ms
         self._limits = Limits(
             largest_request_bytes=config.socket_request_max_bytes,
@@ -100,14 +101,16 @@ class Server:
         except OSError:
             return  # it left before we looked
         metrics = self._node.metrics
-        most = most_connections(self._asked_connections)
-        if metrics.connections >= most:
-            self._complain(f"{peer}: refused: {metrics.connections} connections are open")
+        listener, address = entrance.listener.name, peer.rpartition(":")[0]
+        refusal = self._open.why_not(listener, address)
+        if refusal is not None:
+            self._complain(f"{peer}: refused: {refusal}")
             return
         peer_socket.settimeout(0)  # never blocks
         peer_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         peer_socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         metrics.connections += 1
+        self._open.opened(listener, address)
         try:
             entry = await self._admit(entrance, peer_socket, peer)
             if entry is None:
@@ -118,6 +121,7 @@ class Server:
                 entry.tls.say_goodbye()
         finally:
             metrics.connections -= 1
+            self._open.closed(listener, address)
 
     async def _admit(
         self, entrance: Entrance, peer_socket: socket.socket, peer: str
@@ -150,6 +154,18 @@ def _entrance(config: BrokerConfig, listener: Listener, node: Node) -> Entrance:
         why = reason_of(fault) if isinstance(fault, ssl.SSLError) else str(fault)
         keystore = "" if security.tls is None else security.tls.keystore
         raise CannotListen(f"listeners: {listener}: TLS files ({keystore}): {why}") from fault
+
+
+def _limits(config: BrokerConfig) -> ConnectionLimits:
+    own = {
+        name: settings.get("max.connections") for name, settings in config.listener_settings.items()
+    }
+    return ConnectionLimits(
+        most_in_all=lambda: most_connections(config.max_connections),
+        per_address=config.max_connections_per_ip,
+        of_address=config.max_connections_per_ip_overrides,
+        of_listener={name: most for name, most in own.items() if most is not None},
+    )
 
 
 def most_connections(asked: int) -> int:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from broker.connection_limits import parse_overrides
 from broker.listeners import MAX_PORT, parse_listeners, parse_protocol_map
 from broker.security.principal_mapping import PrincipalRules, parse_rules
 from broker.security.settings import Login, Secret, parse_jaas
@@ -125,6 +126,13 @@ def _parse_lower(entry: Property, limits: Mapping[str, Any]) -> str:
     return _parse_text(replace(entry, value=entry.value.lower()), limits)
 
 
+def _parse_overrides(entry: Property, _: Mapping[str, Any]) -> Mapping[str, int]:
+    try:
+        return parse_overrides(entry.value)
+    except ValueError as reason:
+        raise entry.wrong(str(reason)) from reason
+
+
 def _parse_name(entry: Property, _: Mapping[str, Any]) -> str:
     return entry.value.upper()
 
@@ -156,6 +164,7 @@ _PARSERS: Final[Mapping[str, Parser]] = {
     "inter.broker.listener.name": _parse_name,
     "sasl.enabled.mechanisms": _parse_mechanisms,
     "super.users": _parse_principals,
+    "max.connections.per.ip.overrides": _parse_overrides,
     "ssl.principal.mapping.rules": _parse_principal_rules,
     "log.dirs": _parse_folders,
     "group.coordinator.rebalance.protocols": _parse_some,

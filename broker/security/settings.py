@@ -36,6 +36,7 @@ OF_ONE_LISTENER: Final = frozenset(
         "ssl.endpoint.identification.algorithm",
         "sasl.enabled.mechanisms",
         "connections.max.reauth.ms",
+        "max.connections",
         JAAS,
     }
 )

@@ -55,7 +55,7 @@ def _default(entry: Field[Any]) -> str:
     if entry.default is MISSING and entry.default_factory is MISSING:
         return "required"
     if entry.default_factory is not MISSING:
-        return "each name its own protocol"
+        return "each name its own protocol" if entry.default_factory() else "none"
     value = entry.default
     if value is None or value == ():
         return "none"

@@ -6,6 +6,7 @@ from typing import Any, Final
 from tests.fuzz.answers import SIZE, header_of
 from wire.headers import decode_request_header
 from wire.messages import APIS
+from wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from wire.messages.controlled_shutdown import ControlledShutdownRequest
 from wire.messages.create_partitions import CreatePartitionsRequest
 from wire.messages.create_topics import CreateTopicsRequest
@@ -28,6 +29,8 @@ OBEYED: Final = frozenset(
 """A broker does what these say, if brokers say it; whoever throws here counts as one."""
 MOST_PARTITIONS: Final = 20
 """More are legal, and take their time."""
+LEAST_RATE: Final = 2**40
+"""A quota below makes whoever throws wait, as it should."""
 TARGETS: Final = frozenset({"thrown", "__consumer_offsets"})
 """Without them most requests would meet nothing but UNKNOWN_TOPIC_OR_PARTITION."""
 
@@ -39,7 +42,7 @@ def is_order(frame: bytes) -> bool:
 
 
 def is_costly(frame: bytes) -> bool:
-    """Return whether the frame rightly makes very many partitions, or ends what others aim at."""
+    """Return whether the frame rightly makes very many partitions, slows us or ends our aims."""
     header = header_of(frame)
     if header is None or header.api_key not in _COSTLY:
         return False
@@ -68,7 +71,14 @@ def _deletes_target(request: DeleteTopicsRequest) -> bool:
     return bool(names & TARGETS) or any(topic.topic_id.int > 2**32 for topic in request.topics)
 
 
+def _slows_down(request: AlterClientQuotasRequest) -> bool:
+    return not request.validate_only and any(
+        not one.remove and one.value < LEAST_RATE for entry in request.entries for one in entry.ops
+    )
+
+
 _COSTLY: Final[Mapping[int, Callable[[Any], bool]]] = {
+    AlterClientQuotasRequest.API_KEY: _slows_down,
     CreateTopicsRequest.API_KEY: _creates_many,
     CreatePartitionsRequest.API_KEY: _grows_far,
     DeleteTopicsRequest.API_KEY: _deletes_target,
