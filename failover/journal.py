@@ -37,6 +37,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from failover.commands_given import GivenCommand, kept
 from failover.facts import DrainFacts, Facts, FactsMalformed, FenceFacts, PreflightFacts
 from failover.steps import (
     ORDER,
@@ -104,6 +105,8 @@ class Journal:
     switched_ms: int | None = None
     partitions: tuple[PartitionEnds, ...] = ()
     steps: tuple[StepRecord, ...] = ()
+    given: tuple[GivenCommand, ...] = ()
+    """Who gave which command; none in a journal of an earlier version."""
 
     @property
     def step_states(self) -> Mapping[StepName, StepState]:
@@ -193,6 +196,11 @@ def note_facts(journal: Journal, step: StepName, facts: Facts) -> Journal:
     found = journal.record(step)
     assert found is not None, f"step {step} has not begun"
     return _put(journal, replace(found, facts={**found.facts, **facts}))
+
+
+def note_command(journal: Journal, given: GivenCommand) -> Journal:
+    """Record who has given a command to the promotion."""
+    return replace(journal, given=kept(journal.given, given))
 
 
 def mark_stale(journal: Journal, steps: Iterable[StepName]) -> Journal:
@@ -304,6 +312,7 @@ def _document(
             }
             for record, known in zip(journal.steps, facts, strict=True)
         ],
+        "given": [given.document() for given in journal.given],
     }
 
 
@@ -363,6 +372,7 @@ def _from_document(document: Mapping[str, Any]) -> Journal:
             )
             for step in document["steps"]
         ),
+        given=tuple(GivenCommand.of_document(given) for given in document.get("given", ())),
     )
 
 

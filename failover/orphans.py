@@ -9,6 +9,7 @@ import logging
 from dataclasses import dataclass
 from enum import Enum
 
+from failover.commands_given import BY_SERVE
 from failover.execute import RollbackStuck, StepFailed
 from failover.journal import Journal
 from failover.journals import find_unfinished, read_journals
@@ -64,7 +65,7 @@ async def take_over_orphan(
         remedy.value,
     )
     try:
-        async with open_controller(configuration, _LOG.info) as controller:
+        async with open_controller(configuration, _LOG.info, name=BY_SERVE) as controller:
             journals = await read_journals(controller.zookeeper, controller.paths)
             if find_unfinished(journals) != orphan:
                 return  # somebody has gone on with it while we waited for the lease

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
+from failover.commands_given import given_here
 from failover.effects import PromotionEffects
 from failover.execute import Executor
 from failover.flow import FlowControl
-from failover.journal import Journal, taken_on, turn_back
+from failover.journal import Journal, note_command, taken_on, turn_back
 from failover.journals import find_unfinished, forget_superfluous, read_journals
 from failover.lease import Lease, hold_lease
 from failover.leaving import count_followers
@@ -51,6 +52,8 @@ class Controller:
     zookeeper: ZooKeeper
     lease: Lease
     show: Print
+    name: str = "failover"
+    """The program that gives the commands, as the journal has it."""
 
     @property
     def paths(self) -> WitnessPaths:
@@ -77,14 +80,15 @@ class Controller:
                 store = self._store(found.epoch)
                 return await self._carry_out(
                     store,
-                    await store.take_over(),
+                    await self._noted(store, self._promote_command(request), started_ms),
                     is_taken_over=True,
                     is_insisted=request.force,
                 )
             case Plan():
                 for line in describe(decision):
                     self.show(line)
-                journal = _first(decision, started_ms)
+                given = given_here(self._promote_command(request), started_ms)
+                journal = note_command(_first(decision, started_ms), given)
                 if decision.supersedes is None:
                     store = self._store(decision.epoch)
                     await store.create(journal)
@@ -107,9 +111,23 @@ class Controller:
                 " finishes what is left"
             )
         store = self._store(unfinished.epoch)
-        journal = turn_back(await store.take_over(), "taken back by the operator")
+        journal = await self._noted(store, f"{self.name} abort", now_ms())
+        journal = turn_back(journal, "taken back by the operator")
         await store.save(journal)
         return await self._carry_out(store, journal)
+
+    async def _noted(self, store: WitnessStore, what: str, at_ms: int) -> Journal:
+        """Take a journal over, with this command in it; it is written with what is done next."""
+        return note_command(await store.take_over(), given_here(what, at_ms))
+
+    def _promote_command(self, request: PromotionRequest) -> str:
+        how = {
+            "--source-lost": request.kind is PromotionKind.SOURCE_LOST,
+            "--force": request.force,
+            "--accept-loss": request.accepts_loss,
+        }
+        options = [option for option, is_given in how.items() if is_given]
+        return " ".join([self.name, "promote", request.site, *options])
 
     async def _carry_out(
         self,
@@ -201,7 +219,9 @@ def _first(plan: Plan, started_ms: int) -> Journal:
 
 
 @asynccontextmanager
-async def open_controller(configuration: Configuration, show: Print) -> AsyncIterator[Controller]:
+async def open_controller(
+    configuration: Configuration, show: Print, *, name: str = "failover"
+) -> AsyncIterator[Controller]:
     """Connect to the witness and take the lease; raises ZooKeeperUnreachable, LeaseHeld.
 
     A lease that a killed controller left behind is waited for: it lasts as long as its session.
@@ -212,7 +232,9 @@ async def open_controller(configuration: Configuration, show: Print) -> AsyncIte
         open_witness(coordination) as zookeeper,
         hold_lease(zookeeper, paths, wait_ms=2 * coordination.session_timeout_ms) as lease,
     ):
-        yield Controller(configuration=configuration, zookeeper=zookeeper, lease=lease, show=show)
+        yield Controller(
+            configuration=configuration, zookeeper=zookeeper, lease=lease, show=show, name=name
+        )
 
 
 async def make_plan(configuration: Configuration, request: PromotionRequest) -> Plan | Resume:

@@ -88,6 +88,7 @@ def summary(journal: Journal) -> Iterator[str]:
             else:
                 yield from _lost(journal)
                 yield from _slipped(journal)
+    yield from (f"  command  {given}" for given in journal.given)
 
 
 def left_steps(journal: Journal) -> Mapping[StepName, str]:

@@ -200,7 +200,9 @@ def _promotion(journal: Journal) -> str:
     at = f", at {steps[-1].name}" if journal.state is PromotionState.RUNNING and steps else ""
     rto = f", RTO {journal.rto_ms / 1000:.2f} s" if journal.rto_ms is not None else ""
     why = f": {journal.reason}" if journal.reason else ""
-    return f"{journal.kind} to {journal.site}, epoch {journal.epoch}, {journal.state}{at}{rto}{why}"
+    by = f", by {journal.given[0].user} on {journal.given[0].host}" if journal.given else ""
+    how = f"{journal.kind} to {journal.site}, epoch {journal.epoch}, {journal.state}"
+    return f"{how}{at}{rto}{by}{why}"
 
 
 def status_document(status: Status) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 from hypothesis import strategies as st
 
+from failover.commands_given import GivenCommand
 from failover.facts import Facts
 from failover.journal import Journal, PartitionEnds, StepRecord
 from failover.steps import ORDER, Direction, PromotionKind, PromotionState, StepName, StepState
@@ -45,7 +46,13 @@ def journals(draw: st.DrawFn) -> Journal:
         switched_ms=draw(st.none() | wall_clock),
         partitions=tuple(draw(st.lists(partition_ends(), max_size=3))),
         steps=tuple(steps),
+        given=tuple(draw(st.lists(given_commands(), max_size=2))),
     )
+
+
+def given_commands() -> st.SearchStrategy[GivenCommand]:
+    """Any command."""
+    return st.builds(GivenCommand, what=names, user=names, host=names, at_ms=wall_clock)
 
 
 def step_records(name: StepName) -> st.SearchStrategy[StepRecord]:

@@ -63,7 +63,14 @@ def test_the_document_is_what_the_audit_reads() -> None:
             }
         ],
         "steps": [],
+        "given": [],
     }
+
+
+def test_a_journal_of_an_earlier_version_names_nobody() -> None:
+    document = json.loads(encode_journal(EMPTY))
+    del document["given"]
+    assert decode_journal(json.dumps(document).encode()) == EMPTY
 
 
 @pytest.mark.parametrize(

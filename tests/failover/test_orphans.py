@@ -68,7 +68,7 @@ async def test_what_somebody_has_gone_on_with_meanwhile_is_left_alone(
             return BEGUN
 
     @asynccontextmanager
-    async def open_controller(*_: object) -> AsyncIterator[Busy]:
+    async def open_controller(*_: object, **__: object) -> AsyncIterator[Busy]:
         yield Busy()
 
     async def read_journals(*_: object) -> list[Journal]:

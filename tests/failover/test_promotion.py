@@ -1,5 +1,6 @@
 """Whole promotions: two bundled sites, the mirror daemon, the clients, and the program itself."""
 
+import getpass
 import json
 import os
 import re
@@ -74,6 +75,7 @@ def test_a_planned_promotion_loses_doubles_and_rereads_nothing(
     assert sorted(numbers_in_order_per_partition(sites, topic)) == list(range(application.sent))
     assert re.search(r"^dc2 is active \(epoch 1\), RTO \d+\.\d\d s$", ended.output, re.MULTILINE)
     assert "group    g-planned: planned-0@" in ended.output
+    assert f"command  failover promote dc2, by {getpass.getuser()} on " in ended.output
     with open_witness(sites.witness, "/p-planned") as witness:
         [journal] = witness.journals()
         assert witness.active() == ActiveSite(site="dc2", epoch=1)
