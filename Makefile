@@ -9,10 +9,10 @@ export PYTHONDONTWRITEBYTECODE :=
 # built all the same, and would not warn of it again: so what failed is built anew.
 SITE := $(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky --quiet -b html docs build/docs || { rm -rf build/docs; exit 1; }
 
-.PHONY: help setup run demo test check interop interop-quick bench profile drill fuzz format lock docs clean
+.PHONY: help setup run demo test check interop interop-quick bench profile drill fuzz format lock sbom docs clean
 
 help:
-	@echo "make run | make demo [DISASTER=1] | make test | make check | make format | make lock | make docs | make clean"
+	@echo "make run | make demo [DISASTER=1] | make test | make check | make format | make lock | make sbom | make docs | make clean"
 	@echo "make interop | make interop-quick | make bench [QUICK=1] [ONLY=mirror|broker|offsets|replicated|drain] [RUNS=n] | make profile WHAT=mirror|broker"
 	@echo "make drill [MIRROR=1|AUDIT=1 [FAULTS=n]|FAILOVER=1 [APACHE=1] [ROUNDS=n]] [SEED=n] [SECONDS=n] [PARTITIONS=n] | make fuzz [SEED=n] [FRAMES=n] [EACH=n [ONLY=Fetch]]"
 
@@ -81,6 +81,13 @@ lock: setup
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \
 	    --generate-hashes --no-annotate --no-header --quiet --upgrade -o requirements.lock
+
+# What is installed with us, with versions and licences: build/sbom.json (CycloneDX).
+sbom: setup
+	$(PYTHON) -m venv build/sbom
+	build/sbom/bin/pip install --quiet --disable-pip-version-check cyclonedx-bom==7.1.0
+	build/sbom/bin/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml \
+	    --output-format JSON --output-file build/sbom.json $(BIN)/python
 
 # The reference pages as the code is now, and the site, without the network: build/docs/index.html.
 docs: setup
