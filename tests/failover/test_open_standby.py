@@ -62,6 +62,13 @@ def restart(file: Path, topic: str, how: str) -> None:
     assert ended.returncode == 0, ended.stderr
 
 
+def wait_not_begun_anew(sites: Sites, file: Path, topic: str) -> None:
+    """Order a copy anew that holds records of which the flow back knows: it stays as it is."""
+    restart(file, topic, "--from-earliest")
+    wait_logged(file, f"{topic}: not deleted on the target: it holds records of its own")
+    assert len(read_all(sites.dc2, topic)) == 36
+
+
 def test_what_others_wrote_to_a_standby_is_set_aside_and_both_streams_go_on(
     sites: Sites, tmp_path: Path
 ) -> None:
@@ -75,6 +82,7 @@ def test_what_others_wrote_to_a_standby_is_set_aside_and_both_streams_go_on(
         assert advice in tell("divergence", str(file)).output
         restart(file, topic, "--quarantine")
         wait_length(sites.dc2, topic, 36)
+        wait_not_begun_anew(sites, file, topic)
         assert values_of(read_all(sites.dc2, topic)) == [*range(20), *FOREIGN, *range(20, 30)]
         assert go_on_reading(sites.dc1, "readers", topic, 25) == [*range(25)]
         while committed(sites.dc2, "readers", topic) != 31:
@@ -107,6 +115,7 @@ def test_what_others_wrote_to_a_standby_is_kept_and_comes_late_to_the_other_site
     with stopped_by_foreign_records(sites, file, topic):
         restart(file, topic, "--merge")
         wait_length(sites.dc2, topic, 36)
+        wait_not_begun_anew(sites, file, topic)
     waiting = [("only there", "dc2", offset) for offset in range(20, 26)]
     assert divergence(file) == (1, waiting), "they are not on the active site yet"
     assert "they are merged: the flow back appends them" in tell("divergence", str(file)).output
