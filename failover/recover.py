@@ -6,6 +6,9 @@ It shows what it found first and writes with `--write` only, under the controlle
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import Final
+
+import trio
 
 from failover.journal import turn_back
 from failover.journals import read_journals
@@ -13,8 +16,8 @@ from failover.lease import Lease, hold_lease
 from failover.steps import PromotionState
 from failover.store import WitnessStore
 from offset_translation.map_records import map_topic_name
-from runtime.config import Configuration
-from runtime.map_writers import TO_ADOPT, MapWriters
+from runtime.config import Configuration, FlowConfig
+from runtime.map_writers import TO_ADOPT, ForeignRecords, MapWriters
 from runtime.pair.evidence import PairSeen
 from runtime.pair.evidence_number import take_number
 from runtime.pair.opening import look_at_pair, make_shared, open_clusters, renew_evidence
@@ -22,7 +25,18 @@ from runtime.pair.recovery import CannotRestore, NothingToRestore, Restore, deci
 from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
 from runtime.witness_session import open_witness
 from runtime.zookeeper import Create, NoNode, Operation, SetData, ZooKeeper
-from wire.net import Cluster
+from wire.errors import ErrorCode
+from wire.net import Cluster, NetworkFault
+from wire.net.operations import EARLIEST, LATEST, list_offsets, read_partition
+from wire.record_batch import CorruptBatch
+from wire.topic_partition import TopicPartition
+
+READ_TIMEOUT_S: Final = 30.0
+"""A map has room for a million holes."""
+
+
+class MapUnreadable(NetworkFault):
+    """A map topic does not tell what it holds; the message says why."""
 
 
 class CannotRecover(Exception):
@@ -81,13 +95,51 @@ async def _write(
         )
     show(f"written     {_says(restore.active)}")
     for flow in configuration.flows:
+        topic = map_topic_name(flow.source)
         show(
-            f"{flow.target:<11} {map_topic_name(flow.source)}: all that it holds at the next"
-            " start of the mirror is believed, whoever wrote it; compare it with both logs if"
-            " somebody else may write there: `mirror check`, `spark-audit run`"
+            f"{flow.target:<11} {topic}: all that it holds at the next start of the mirror is"
+            " believed, whoever wrote it; compare it with both logs if somebody else may write"
+            f" there: `mirror check`, `spark-audit run`. {await _told_writers(clusters, flow)}"
         )
     for name, why in sorted(failed.items()):
         show(f"{name} has no new evidence: {why}; `failover serve` writes it")
+
+
+async def _told_writers(clusters: Mapping[str, Cluster], flow: FlowConfig) -> str:
+    """Return who wrote a map that is going to be adopted: producers that are to be known again."""
+    topic = map_topic_name(flow.source)
+    with trio.move_on_after(READ_TIMEOUT_S):
+        try:
+            written = await read_writers(clusters[flow.target], topic)
+        except NetworkFault as fault:
+            return f"Its writers are not known: {fault}"
+        if not written.count:
+            return "It is empty"
+        return f"It holds {written.count} records: {'; '.join(written.describe())}"
+    return f"Its writers are not known: it was not read within {READ_TIMEOUT_S:g} s"
+
+
+async def read_writers(cluster: Cluster, topic: str) -> ForeignRecords:
+    """Return the producers of all records of an internal topic; raises NetworkFault."""
+    written = ForeignRecords()
+    view = (await cluster.metadata([topic], refresh=True)).topics.get(topic)
+    if view is None or not view.partitions:
+        return written
+    where = TopicPartition(topic, 0)
+    start = (await list_offsets(cluster, [where], EARLIEST))[where]
+    end = (await list_offsets(cluster, [where], LATEST))[where]
+    for bound in (start, end):
+        if isinstance(bound, ErrorCode):
+            raise MapUnreadable(f"{topic}: {bound.name}")
+    assert isinstance(start, int), "checked above"
+    assert isinstance(end, int), "checked above"
+    try:
+        async for header, _ in read_partition(cluster, *where, start, end):
+            for number in range(header.record_count):
+                written.note(header.producer_id, header.base_offset + number)
+    except CorruptBatch as fault:
+        raise MapUnreadable(f"{topic}: {fault}") from fault
+    return written
 
 
 def _says(active: ActiveSite) -> str:

@@ -28,6 +28,7 @@ from runtime.foreign_json import MAX_BYTES, read_json, unpack_json
 from runtime.known_ends import KnownEnd, KnownEnds
 from runtime.witness import (
     ActiveSite,
+    EvidenceNumber,
     FlowCommand,
     Pair,
     WitnessGarbled,
@@ -74,6 +75,7 @@ PACKED["assigned"] = (assigned_partitions, WitnessGarbled, PACKED["assignment"][
 PLAIN: Final[dict[str, tuple[Callable[[bytes], object], type[Exception], bytes]]] = {
     "pair": (Pair.decode, WitnessGarbled, Pair(pair="p", clusters={"dc1": "x"}).encode()),
     "active": (ActiveSite.decode, WitnessGarbled, ActiveSite(site="dc1", epoch=1).encode()),
+    "evidence number": (EvidenceNumber.decode, WitnessGarbled, EvidenceNumber(number=7).encode()),
     "worker": (WorkerInfo.decode, WitnessGarbled, INFO.encode()),
     "command": (FlowCommand.decode, WitnessGarbled, FlowCommand(epoch=1, run=True).encode()),
     "orders": (
