@@ -9,7 +9,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
-from typing import Final, NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple, TypeAlias
 
 from spark_audit.compare.alterations import all_but_one, altered_fields
 from spark_audit.compare.cases import Case
@@ -93,6 +94,13 @@ class _Room(NamedTuple):
     other: Told | None
     other_offsets: int
 
+    def less(self, used: "Used") -> "_Room":
+        """Return what other parts of the gap leave of it."""
+        return self._replace(
+            aged=max(0, self.aged - used.skipped),
+            gap=None if self.gap is None else max(0, self.gap - used.taken),
+        )
+
 
 def _room(holes: Sequence[ScanRow], after: int, before: int) -> _Room:
     """Return the room of a bracket.
@@ -117,24 +125,45 @@ def _room(holes: Sequence[ScanRow], after: int, before: int) -> _Room:
     )
 
 
+@dataclass(slots=True)
+class Used:
+    """What other parts of the same gap have used of the room of its holes."""
+
+    skipped: int = 0
+    """So many records of the gap lie before these: retention explains those first."""
+    taken: int = 0
+    """So many records behind these are explained by cleaners."""
+
+
+Lacking: TypeAlias = tuple[Side, int, int]
+"""A side that lacks records, and the offsets there between which they ought to lie."""
+
+
 def explained_by(
-    cases: Sequence[Case], superseded: Mapping[int, bool], holes: Mapping[Side, Holes]
+    cases: Sequence[Case],
+    superseded: Mapping[int, bool],
+    holes: Mapping[Side, Holes],
+    used: Mapping[Lacking, Used] = MappingProxyType({}),
 ) -> list[Told | None]:
     """Return for each case what a hole says where the other side should have the record.
 
     The hole must lie between the record's neighbours on the other side. No hole explains more
     records than it has offsets. Retention explains the oldest ones. Compaction explains all that
     are `superseded` (by the number of the case) or none. A corrupt batch explains all that are left
-    or none. An aborted transaction explains nothing, but is named.
+    or none. An aborted transaction explains nothing, but is named. Of gaps that are settled in
+    parts `used` says what is left; it learns of these cases.
     """
     told: list[Told | None] = [None] * len(cases)
-    brackets: defaultdict[tuple[Side, int, int], list[int]] = defaultdict(list)
+    brackets: defaultdict[Lacking, list[int]] = defaultdict(list)
     for number, case in enumerate(cases):
         if case.lacking is not None:
             key = (case.lacking, case.after(case.lacking), case.before(case.lacking))
             brackets[key].append(number)
     for (side, after, before), numbers in brackets.items():
         room = _room(holes[side].between(after, before), after, before)
+        other = used.get((side, after, before))
+        if other is not None:
+            room = room.less(other)
         numbers.sort(key=lambda number: cases[number].holder.offset)
         for number in numbers[: room.aged]:
             told[number] = Told.RETENTION
@@ -142,6 +171,8 @@ def explained_by(
         taken = sorted(number for number in rest if superseded.get(number))
         for number in rest:
             told[number] = _told(number, room, taken, rest)
+        if other is not None:
+            other.taken += sum(told[number] is Told.COMPACTION for number in rest)
     return told
 
 

@@ -131,6 +131,8 @@ class Gap:
     source: Sequence[int]
     """Offsets."""
     target: Sequence[int]
+    skipped: int = 0
+    """So many records of a gap of one side lie before these, and are settled apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

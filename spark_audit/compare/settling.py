@@ -8,17 +8,21 @@ holds no more than one window's digests, and the records that differ:
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final
 
 from spark_audit.compare.cases import Case, cases_of
+from spark_audit.compare.chunks import chunks_of, unmatched
 from spark_audit.compare.explain import (
     NOT_YET,
     SET_ASIDE,
     TAKEN_ON_SOURCE,
     TAKEN_ON_TARGET,
     Holes,
+    Lacking,
+    Used,
     explained_by,
     holes_in_order,
     judged,
@@ -58,7 +62,8 @@ from spark_audit.snapshot.side import Side
 MOST_WINDOW_RECORDS: Final = 1_000_000
 """Of a window more are not looked at one by one: 100 bytes each, on each side."""
 MOST_UNMATCHED: Final = 100_000
-"""More unmatched records of a partition are not looked at one by one: 700 bytes each."""
+"""So many unmatched records are looked at one by one at a time: 700 bytes each. Of partitions with
+more, those of compacted topics are settled in chunks, and others in bulk."""
 SIDES: Final = (Side.SOURCE, Side.TARGET)
 _MANY_MISSING: Final = (Kind.LOST, "missing on the target, among very many")
 _MANY_SURPLUS: Final = (Kind.PHANTOM, "not on the source in its place, among very many")
@@ -120,22 +125,69 @@ def settle(differences: Differences) -> Looking[list[Judgement]]:
     for look in differences.looks:
         yield from _read_window(settling, look)
     settling.judgements = list(held_to_promise(settling.judgements, settling.bounds))
-    if _is_too_much(settling):
-        return condensed([*settling.judgements, *_in_bulk(settling, differences.promotion)])
-    found = yield from _outcomes(settling)
-    seal = settling.bounds.seal
-    mirrored_end = None if seal is None else seal.mirrored_source_end
-    cases = cases_of(found, differences.promotion, mirrored_end)
     for side in SIDES:
         settling.holes[side] += holes_before(settling.bounds, side)
+    promotion = differences.promotion
+    if unmatched(settling.windows) <= MOST_UNMATCHED:
+        found, _ = yield from _settle(settling, settling.windows, promotion)
+        return condensed([*settling.judgements, *found])
+    if not any(_log(settling, side) for side in SIDES):
+        return condensed([*settling.judgements, *_in_bulk(settling, settling.windows, promotion)])
+    return (yield from _settle_in_chunks(settling, promotion))
+
+
+def _settle_in_chunks(settling: _Settling, promotion: int | None) -> Looking[list[Judgement]]:
+    """Return the judgements where more is unmatched than a worker looks at at once.
+
+    What cleaners took adds up to a few rows. A record that moved from one chunk to another is lost
+    in the one and a phantom in the other. Where too many findings come together the rest is not
+    compared.
+    """
+    told = condensed(settling.judgements)
+    unmirrored_from: int | None = None
+    used: dict[Lacking, Used] = {}
+    for chunk in chunks_of(settling.windows, MOST_UNMATCHED):
+        if unmatched(chunk) > MOST_UNMATCHED or len(told) > MOST_UNMATCHED:
+            found: Iterable[Judgement] = _in_bulk(settling, chunk, promotion)
+        else:
+            _note_parts(chunk, used)
+            found, unmirrored_from = yield from _settle(
+                settling, chunk, promotion, unmirrored_from, used
+            )
+        told = condensed([*told, *found])
+    return told
+
+
+def _note_parts(chunk: Sequence[WindowGaps], used: dict[Lacking, Used]) -> None:
+    """Say of gaps of one side how much of them lies before what is settled now."""
+    for gap in (gap for window in chunk for gap in window.gaps):
+        side = Side.TARGET if gap.source else Side.SOURCE
+        between = gap.bracket[2:] if gap.source else gap.bracket[:2]
+        if not (gap.source and gap.target):
+            used.setdefault((side, *between), Used()).skipped = gap.skipped
+
+
+def _settle(
+    settling: _Settling,
+    windows: Sequence[WindowGaps],
+    promotion: int | None,
+    unmirrored_from: int | None = None,
+    used: Mapping[Lacking, Used] = MappingProxyType({}),
+) -> Looking[tuple[list[Judgement], int]]:
+    """Return the judgements of these windows, and the source offset where what is not mirrored
+    begins: `unmirrored_from`, if a window behind these has said so, or what these say."""
+    found = yield from _outcomes(settling, windows)
+    bounds = settling.bounds
+    mirrored_end = None if bounds.seal is None else bounds.seal.mirrored_source_end
+    cases = cases_of(found, promotion, mirrored_end)
+    ends = mirrored_ends(cases, bounds, unmirrored_from)
     holes = {
         side: holes_in_order(settling.holes[side], is_compacted=_log(settling, side))
         for side in SIDES
     }
-    superseded = yield from _superseded(settling, cases, holes)
-    told = told_aside(cases, explained_by(cases, superseded, holes), settling.bounds.is_set_aside)
-    found_here = held_to_promise(judged(cases, told), settling.bounds)
-    return condensed([*settling.judgements, *found_here])
+    superseded = yield from _superseded(settling, cases, holes, ends)
+    told = told_aside(cases, explained_by(cases, superseded, holes, used), bounds.is_set_aside)
+    return list(held_to_promise(judged(cases, told), bounds)), ends.source
 
 
 def _log(settling: _Settling, side: Side) -> bool:
@@ -260,21 +312,16 @@ def _too_long(settling: _Settling, window: Window) -> Iterator[Judgement]:
 # --- unmatched records ---------------------------------------------------------------------------
 
 
-def _is_too_much(settling: _Settling) -> bool:
-    return (
-        sum(len(gap.source) + len(gap.target) for window in settling.windows for gap in window.gaps)
-        > MOST_UNMATCHED
-    )
-
-
-def _in_bulk(settling: _Settling, promotion: int | None) -> Iterator[Judgement]:
+def _in_bulk(
+    settling: _Settling, windows: Sequence[WindowGaps], promotion: int | None
+) -> Iterator[Judgement]:
     """Yield judgements of gaps where too many records differ to look at each.
 
     Retention explains the oldest ones, as always; no cleaner is asked.
     """
     bounds = settling.bounds
     is_compacted = any(_log(settling, side) for side in SIDES)
-    for window in settling.windows:
+    for window in windows:
         for gap in window.gaps:
             waits = gap.is_last and promotion is None and not gap.target
             aside = [at for at in gap.source if bounds.is_set_aside(at)]
@@ -320,11 +367,11 @@ def _bulk(
             yield Judgement(kind, source, target, len(some), None, None, reason)
 
 
-def _outcomes(settling: _Settling) -> Looking[list[Outcome]]:
+def _outcomes(settling: _Settling, windows: Sequence[WindowGaps]) -> Looking[list[Outcome]]:
     """Read the unmatched records and copies of them far away, and name them."""
     picks: dict[Side, list[PickSink]] = {side: [] for side in SIDES}
     readings: list[Reading] = []
-    for window in settling.windows:
+    for window in windows:
         wanted = {
             Side.SOURCE: {
                 *window.known.values(),
@@ -344,10 +391,10 @@ def _outcomes(settling: _Settling) -> Looking[list[Outcome]]:
         side: {at: entry for sink in picks[side] for at, entry in sink.entries.items()}
         for side in SIDES
     }
-    windows = [_still_there(window, entries) for window in settling.windows]
-    originals = yield from _originals(settling, windows, entries)
+    there = [_still_there(window, entries) for window in windows]
+    originals = yield from _originals(settling, there, entries)
     return outcomes(
-        windows,
+        there,
         entries[Side.SOURCE],
         entries[Side.TARGET],
         originals,
@@ -400,7 +447,10 @@ def _originals(
 
 
 def _superseded(
-    settling: _Settling, cases: Sequence[Case], holes: Mapping[Side, Holes]
+    settling: _Settling,
+    cases: Sequence[Case],
+    holes: Mapping[Side, Holes],
+    ends: MirroredEnds,
 ) -> Looking[dict[int, bool]]:
     """Ask where the keys lie later of which a compacted side lacks a record.
 
@@ -410,7 +460,6 @@ def _superseded(
     asked = questioned(cases, bounds)
     if not asked:
         return {}
-    ends = mirrored_ends(cases, bounds)
     known: dict[Side, dict[bytes, KeyPlaces]] = {side: {} for side in SIDES}
     yield list(_key_readings(settling, asked, known, ends))
     places: Places = known

@@ -58,15 +58,20 @@ def told_from(asked: Sequence[Case], side: Side) -> int:
     )
 
 
-def mirrored_ends(cases: Sequence[Case], bounds: PartitionBounds) -> MirroredEnds:
-    """Return where the mirrored records of a partition end."""
+def mirrored_ends(
+    cases: Sequence[Case], bounds: PartitionBounds, before: int | None = None
+) -> MirroredEnds:
+    """Return where the mirrored records of a partition end, on the source not behind `before`."""
     unmirrored = [
         case.outcome.source.offset
         for case in cases
         if case.outcome.source is not None
         and (case.kind is Kind.IN_FLIGHT or case.unmirrored_by is not None)
     ]
-    return MirroredEnds(source=min([bounds.source.stop, *unmirrored]), target=bounds.mirrored_stop)
+    return MirroredEnds(
+        source=min([bounds.source.stop if before is None else before, *unmirrored]),
+        target=bounds.mirrored_stop,
+    )
 
 
 def is_superseded(

@@ -9,7 +9,7 @@ from time import monotonic
 from runtime.clock import wall_ms
 from tests.drill.audit.judging import Judged, blind_spots, complaints, judge, table
 from tests.drill.audit.memory import allowed_of, expected_of
-from tests.drill.audit.planning import plan
+from tests.drill.audit.planning import plan, plan_large
 from tests.drill.audit.stage import staged
 
 
@@ -39,6 +39,7 @@ def drill(options: Options, tell: Callable[[str], None]) -> Drilled:
     """Plant, audit and judge."""
     began, now_ms = monotonic(), wall_ms()
     planted = plan(options.seed, faults=options.faults, now_ms=now_ms)
+    planted += plan_large(options.seed, now_ms=now_ms)
     expected, allowed = expected_of(planted), allowed_of(planted)
     offsets = sum(laid.log.stop for one in planted for laid in one.sides)
     tell(f"  {len(expected)} faults in {len(planted)} partitions of {offsets:,} offsets")

@@ -96,6 +96,9 @@ class Writing:
     is_keyed: bool = False
     """Keys come again, as on compacted topics."""
     both_ways: bool = False
+    hot_keys: int = 9
+    hot_share: float = 0.3
+    """So many keys come again, and so large a share of the records is theirs."""
     sides: tuple[list[Piece], list[Piece]] = field(default_factory=lambda: ([], []))
     faults: list[Fault] = field(default_factory=list)
     _written: int = 0
@@ -136,8 +139,8 @@ class Writing:
         """
         self._fence()
         for _ in range(count):
-            is_hot = self.is_keyed and self.luck.random() < 0.3
-            key = f"hot{self.luck.randrange(9)}".encode() if is_hot else None
+            is_hot = self.is_keyed and self.luck.random() < self.hot_share
+            key = f"hot{self.luck.randrange(self.hot_keys)}".encode() if is_hot else None
             self.mirror(self.item(self.origin(), key=key))
         self._fence()
 

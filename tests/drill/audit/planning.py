@@ -18,6 +18,7 @@ BETWEEN: Final = (4, 25, 150, 700)
 FAULTS_A_PARTITION: Final = 6
 TAKEN: Final = 0.4
 """So large a share of what is superseded each site's cleaner has taken."""
+LARGE_RECORDS: Final = 250_000
 HEAD: Final = 60
 """So many records at least lie before the first fault: retention may take their beginning."""
 
@@ -130,16 +131,34 @@ def _looks_back(fault: Fault) -> bool:
     return fault.name in {"replayed", "lost beside a copy"}
 
 
-def _clean(writing: Writing) -> None:
+def plan_large(seed: int, *, now_ms: int, records: int = LARGE_RECORDS) -> list[Planted]:
+    """Return a compacted partition of which the target's cleaner took very much, the source's none.
+
+    Two records are lost among it, and one was altered.
+    """
+    luck = Random(f"large {seed}")
+    kind = TopicKind(name="compacted-large", is_compacted=True)
+    writing = Writing(
+        luck=luck, now_ms=now_ms - FRESH_MS, is_keyed=True, hot_keys=5_000, hot_share=0.8
+    )
+    for name in ("lost", "lost last value", "altered: value"):
+        writing.clean(records // 4)
+        kind.plants[name](writing)
+    writing.clean(records // 4)
+    _clean(writing, shares=(0.0, 0.9))
+    return [laid_down(luck, kind, 0, writing)]
+
+
+def _clean(writing: Writing, shares: tuple[float, float] = (TAKEN, TAKEN)) -> None:
     """Have each site's cleaner take some records that later ones of their keys supersede."""
-    for side in writing.sides:
+    for side, share in zip(writing.sides, shares, strict=True):
         last: dict[bytes | None, int] = {
             item.key: number for number, item in enumerate(side) if isinstance(item, Item)
         }
         for number, item in enumerate(side):
             if not isinstance(item, Item) or not item.is_hot or last[item.key] == number:
                 continue
-            if writing.luck.random() < TAKEN:
+            if writing.luck.random() < share:
                 side[number] = Hole(1, item.origin)
 
 
