@@ -15,7 +15,7 @@ import trio
 
 from runtime.config import load
 from spark_audit.scan.committed import AbortedTransaction, CommittedLog, HoleReason
-from spark_audit.scan.scan_plan import ScanTask
+from spark_audit.scan.scan_plan import AT_ONCE, ScanTask
 from spark_audit.scan.scan_rows import ScanRow, failure_row
 from spark_audit.scan.sinks import RangeSink, RecordSink, Sink
 from wire.errors import ErrorCode, describe
@@ -30,6 +30,7 @@ from wire.messages.fetch import (
 from wire.net import Cluster, ConnectionClosed, NetworkFault, open_cluster
 from wire.net.operations import list_offsets
 from wire.net.security import PLAINTEXT, Security
+from wire.net.side_by_side import ask_each
 from wire.record_batch import Buffer, CorruptBatch
 from wire.topic_partition import TopicPartition
 
@@ -38,7 +39,8 @@ PATIENCE_S: Final = 30.0
 """So long a log may fail to answer, or to move on, before the audit cannot tell."""
 _RETRY_S: Final = 0.2
 _REQUEST_TIMEOUT_MS: Final = 15_000
-_FETCH_BYTES: Final = 4 * 1024 * 1024
+FETCH_BYTES: Final = 4 * 1024 * 1024
+LEAST_FETCH_BYTES: Final = 256 * 1024
 _FETCH_WAIT_MS: Final = 500
 _READ_COMMITTED: Final = 1
 _EARLIEST: Final = -2
@@ -126,7 +128,12 @@ def committed(task: ScanTask) -> CommittedLog:
 
 async def _scan_all(tasks: Sequence[ScanTask]) -> list[list[ScanRow]]:
     async with _clusters(tasks) as clusters:
-        return [await _scan(clusters, task) for task in tasks]
+        for task in tasks:
+            await clusters.of(task)  # one after the other: each is opened once
+        rows = await ask_each(
+            range(len(tasks)), lambda number: _scan(clusters, tasks[number]), at_once=AT_ONCE
+        )
+    return [rows[number] for number in range(len(tasks))]
 
 
 async def _look_all(logs: Sequence[ScanTask], lookings: Sequence[Looking[_T]]) -> list[_T | str]:
@@ -138,17 +145,32 @@ async def _follow(clusters: _Clusters, looking: Looking[_T]) -> _T | str:
     try:
         wanted = next(looking)
         while True:
-            for reading in wanted:
-                failure = await _read_into(
-                    clusters, reading.task, committed(reading.task), reading.sink
-                )
-                if failure is not None:
-                    looking.close()
-                    return failure.detail or ""
+            failure = await _read_side_by_side(clusters, wanted)
+            if failure is not None:
+                looking.close()
+                return failure
             wanted = looking.send(None)
     except StopIteration as ended:
         answer: _T = ended.value
         return answer
+
+
+async def _read_side_by_side(clusters: _Clusters, wanted: Sequence[Reading]) -> str | None:
+    """Read stretches into their sinks; return why the first of them cannot be read that cannot."""
+    for reading in wanted:
+        await clusters.of(reading.task)
+    failures = await ask_each(
+        range(len(wanted)),
+        lambda number: _read_into(
+            clusters, wanted[number].task, committed(wanted[number].task), wanted[number].sink
+        ),
+        at_once=AT_ONCE,
+    )
+    for number in range(len(wanted)):
+        failure = failures[number]
+        if failure is not None:
+            return failure.detail or ""
+    return None
 
 
 async def _scan(clusters: _Clusters, task: ScanTask) -> list[ScanRow]:
@@ -182,8 +204,10 @@ def _security_of(task: ScanTask) -> Security:
 
 
 async def _read(cluster: Cluster, task: ScanTask, log: CommittedLog, sink: Sink) -> None:
+    pace = Pace()
     while not log.is_done:
-        data = await _fetch(cluster, task, log.position)
+        before = log.position
+        data = await _fetch(cluster, task, before, pace.bytes_for(task.stop - before))
         if data is None:
             start = await _log_edge(cluster, task, _EARLIEST)
             if start <= log.position:
@@ -192,6 +216,35 @@ async def _read(cluster: Cluster, task: ScanTask, log: CommittedLog, sink: Sink)
                 sink.take(hole)
         elif not _feed(log, sink, data) or sink.is_past(log.position):
             return
+        else:
+            assert isinstance(data.records, Buffer), "they were fed"
+            pace.note(len(data.records), log.position - before)
+
+
+@dataclass(slots=True)
+class Pace:
+    """How many bytes the offsets of a log take, as far as it has been read.
+
+    An answer that reaches far behind a stretch is read in vain: over the line between two sites
+    that costs more than one more question.
+    """
+
+    seen_bytes: int = 0
+    seen_offsets: int = 0
+
+    def note(self, fetched_bytes: int, offsets: int) -> None:
+        """Take one answer."""
+        self.seen_bytes += fetched_bytes
+        self.seen_offsets += offsets
+
+    def bytes_for(self, offsets: int) -> int:
+        """Return how many bytes to ask for where so many offsets are left; none, or fewer, behind
+        the stretch, where the last range ends soon.
+        """
+        if not self.seen_offsets:
+            return FETCH_BYTES
+        expected = max(0, offsets) * self.seen_bytes * 9 // (self.seen_offsets * 8)
+        return min(max(expected, LEAST_FETCH_BYTES), FETCH_BYTES)
 
 
 def _feed(log: CommittedLog, sink: Sink, data: FetchPartitionData) -> bool:
@@ -212,7 +265,9 @@ def _feed(log: CommittedLog, sink: Sink, data: FetchPartitionData) -> bool:
     return True
 
 
-async def _fetch(cluster: Cluster, task: ScanTask, position: int) -> FetchPartitionData | None:
+async def _fetch(
+    cluster: Cluster, task: ScanTask, position: int, most_bytes: int
+) -> FetchPartitionData | None:
     """Return an answer with at least one batch; None if the log does not have the position.
 
     Leaders that move, brokers that restart and empty answers are waited for, PATIENCE_S long.
@@ -221,7 +276,7 @@ async def _fetch(cluster: Cluster, task: ScanTask, position: int) -> FetchPartit
     with trio.move_on_after(PATIENCE_S):
         while True:
             try:
-                answer = await _ask_leader(cluster, task, position)
+                answer = await _ask_leader(cluster, task, _request(task, position, most_bytes))
             except NetworkFault as fault:
                 problem = str(fault)
             else:
@@ -240,26 +295,26 @@ async def _fetch(cluster: Cluster, task: ScanTask, position: int) -> FetchPartit
     raise _LogUnreadable(problem)
 
 
-async def _ask_leader(cluster: Cluster, task: ScanTask, position: int) -> FetchResponse:
+async def _ask_leader(cluster: Cluster, task: ScanTask, request: FetchRequest) -> FetchResponse:
     leader = await cluster.leader(task.log.topic, task.log.partition)
     version = version_for(leader.version_of(FetchRequest), (task.topic_id,))
     try:
-        return await leader.request(_request(task, position), version=version)
+        return await leader.request(request, version=version)
     except ConnectionClosed:
         cluster.forget(task.log.topic)
         raise
 
 
-def _request(task: ScanTask, position: int) -> FetchRequest:
+def _request(task: ScanTask, position: int, most_bytes: int) -> FetchRequest:
     partition = FetchPartition(
         partition=task.log.partition,
         fetch_offset=position,
-        partition_max_bytes=_FETCH_BYTES,
+        partition_max_bytes=most_bytes,
     )
     return FetchRequest(
         max_wait_ms=_FETCH_WAIT_MS,
         min_bytes=1,
-        max_bytes=_FETCH_BYTES,
+        max_bytes=most_bytes,
         isolation_level=_READ_COMMITTED,
         topics=(FetchTopic(topic=task.log.topic, topic_id=task.topic_id, partitions=(partition,)),),
     )

@@ -18,9 +18,12 @@ Known: TypeAlias = Mapping[tuple[Side, TopicPartition], tuple[int, int]]
 
 NOTHING_KNOWN: Final[Known] = MappingProxyType({})
 
-RANGE_SPLIT_OFFSETS: Final = 1_000_000
-"""A task streams: it holds one range. Splits give more cores work."""
-GROUP_OFFSETS: Final = 200_000
+AT_ONCE: Final = 4
+"""So many tasks of a group are read side by side: a site that is far away answers one while others
+are digested."""
+RANGE_SPLIT_OFFSETS: Final = 250_000
+"""A task streams: it holds one range. Splits give more cores work, and far sites more questions."""
+GROUP_OFFSETS: Final = 1_000_000
 """Large logs are dealt out in groups of this size."""
 MOST_TOGETHER: Final = 500
 GROUPS_A_CORE: Final = 8
@@ -63,7 +66,8 @@ def dealt(tasks: Sequence[ScanTask], cores: int) -> list[list[ScanTask]]:
     goes over the rows. Large logs are dealt out in groups of a split's size.
     """
     offsets = sum(task.stop - task.start for task in tasks)
-    groups = min(len(tasks), GROUPS_A_CORE * cores + offsets // GROUP_OFFSETS)
+    side_by_side = max(GROUPS_A_CORE * cores, len(tasks) // AT_ONCE)
+    groups = min(len(tasks), side_by_side, GROUPS_A_CORE * cores + offsets // GROUP_OFFSETS)
     largest_first = sorted(tasks, key=lambda task: task.start - task.stop)
     return [largest_first[number::groups] for number in range(groups)]
 

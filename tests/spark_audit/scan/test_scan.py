@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 import trio
 
-from spark_audit.scan.scan import Looking, Reading, look, scan
+from spark_audit.scan.scan import (
+    FETCH_BYTES,
+    LEAST_FETCH_BYTES,
+    Looking,
+    Pace,
+    Reading,
+    look,
+    scan,
+)
 from spark_audit.scan.scan_plan import ScanTask
 from spark_audit.scan.scan_rows import RowKind, ScannedLog
 from spark_audit.scan.sinks import WindowSink
@@ -109,6 +117,41 @@ async def test_an_answer_with_a_code_of_a_later_kafka_leaves_the_log_unread_by_i
         [[row]] = await trio.to_thread.run_sync(scan, [task])
     assert row.kind == RowKind.FAILURE.value
     assert "error 9999" in str(row.detail)
+
+
+async def test_logs_are_read_side_by_side() -> None:
+    """Each of two brokers answers once the other one has been asked, too."""
+    async with run_fake_cluster(2) as fake:
+        first = _fill(fake, 2)
+        other = fake.create_topic("u", 1)
+        other.topic_id = ZERO_UUID
+        other.partitions[0].batches = fake.topics["t"].partitions[0].batches
+        other.partitions[0].end = 2
+        second = replace(first, log=replace(first.log, topic="u"))
+        asked = [trio.Event(), trio.Event()]
+
+        def hold(number: int) -> None:
+            async def answer(header: RequestHeader, request: FetchRequest) -> Any:
+                asked[number].set()
+                await asked[1 - number].wait()
+                return fetch(fake.brokers[number], header.api_version, request)
+
+            fake.brokers[number].scripts[FETCH] = answer
+
+        hold(0)
+        hold(1)
+        with trio.fail_after(20):
+            found = await trio.to_thread.run_sync(scan, [first, second])
+    assert [[row.start_offset for row in rows] for rows in found] == [[0], [0]]
+
+
+def test_answers_are_asked_for_in_the_size_that_is_left() -> None:
+    pace = Pace()
+    assert pace.bytes_for(10) == FETCH_BYTES
+    pace.note(1_000_000, 1_000)
+    assert pace.bytes_for(2_000) == 2_250_000
+    assert pace.bytes_for(100_000) == FETCH_BYTES
+    assert pace.bytes_for(10) == pace.bytes_for(-50) == LEAST_FETCH_BYTES
 
 
 async def test_many_logs_are_read_over_one_connection_with_one_question_for_their_leaders() -> None:
