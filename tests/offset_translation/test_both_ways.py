@@ -212,8 +212,9 @@ class BothWays(RuleBasedStateMachine):
                 r: offset for offset, r, place in mirror.target.records() if place is not None
             }
             unread = len(mirror.target.entries)
-            for offset in range(len(mirror.source.entries), -1, -1):
-                entry = dict(enumerate(mirror.source.entries)).get(offset)
+            entries = [*mirror.source.entries, None]
+            for offset in range(len(entries) - 1, -1, -1):
+                entry = entries[offset]
                 if entry is not None and entry[0] in copies:
                     unread = copies[entry[0]]
                 answer = translate(mirror.map, offset)
@@ -224,24 +225,18 @@ class BothWays(RuleBasedStateMachine):
         for flow in (DC1, DC2):
             here, there = self.logs[flow], self.logs[1 - flow]
             forward, backward = self.mirrors[flow], self.mirrors[1 - flow]
+            records = [(at, record) for at, record, _ in there.records()]
             read: set[Record] = set()
-            before = 0
-            for offset in range(len(here.entries) + 1):
-                unread = [at for at, record, _ in there.records() if record not in read]
+            before, end = 0, len(there.entries)
+            for offset, entry in enumerate([*here.entries, None]):
+                unread = next((at for at, record in records if record not in read), end)
                 answer = translate_both_ways(forward.map, backward.map, offset)
                 assert answer is not None
-                assert before <= answer.target_offset
+                assert before <= answer.target_offset <= unread
                 before = answer.target_offset
-                if unread:
-                    assert answer.target_offset <= unread[0]
                 if backward.is_level:
-                    again = [
-                        at
-                        for at, record, _ in there.records()
-                        if record in read and answer.target_offset <= at < min([*unread, 10**9])
-                    ]
-                    assert again == []
-                entry = here.entries[offset] if offset < len(here.entries) else None
+                    again = [at for at, _ in records if before <= at < unread]
+                    assert again == [], "all before the first that is not read is read"
                 if entry is not None:
                     read.add(entry[0])
 
@@ -250,12 +245,18 @@ class BothWays(RuleBasedStateMachine):
         for flow in (DC1, DC2):
             here, there = self.logs[flow], self.logs[1 - flow]
             forward, backward = self.mirrors[flow], self.mirrors[1 - flow]
+            records = [(at, record) for at, record, _ in there.records()]
+            cuts = {
+                begin: (
+                    {record for at, record in records if at < begin},
+                    {record for at, record in records if at >= begin},
+                )
+                for begin in range(0, len(there.entries) + 1, 1 + len(there.entries) // 4)
+            }
             for offset in range(0, len(here.entries) + 1, 1 + len(here.entries) // 4):
                 read = {record for at, record, _ in here.records() if at < offset}
-                for begin in range(0, len(there.entries) + 1, 1 + len(there.entries) // 4):
+                for begin, (earlier, later) in cuts.items():
                     cost = cost_of_going_on(forward.map, backward.map, offset, begin)
-                    later = {record for at, record, _ in there.records() if at >= begin}
-                    earlier = {record for at, record, _ in there.records() if at < begin}
                     assert cost.again == len(later & read)
                     assert cost.passed_over >= len(earlier - read)
                     if backward.is_level:
