@@ -17,6 +17,9 @@ from tests.interop.peers.resources import require_disk
 
 CACHE: Final = Path(__file__).parents[3] / "build" / "peers"
 POM: Final = Path(__file__).with_name("pom.xml")
+CONNECTOR_POM: Final = Path(__file__).with_name("connector.xml")
+CONNECTOR_VERSION: Final = "4.2.0"
+"""The newest that Maven has; Spark of the next version takes it."""
 RESOLVE_TIMEOUT_S: Final = 600
 NEEDED_DISK_MB: Final = 500
 RESOLVE: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath"
@@ -28,10 +31,26 @@ def class_path(version: str, *, cache: Path = CACHE) -> str:
 
     Raises PeerUnavailable when it is not in the cache and Maven cannot get it.
     """
-    with _only_one_resolves(cache):
-        listed = cache / f"kafka-{version}.classpath"
+    arguments = [f"-Dkafka.version={version}", f"-Pkafka-{version.partition('.')[0]}"]
+    return _jars(POM, f"Apache Kafka {version}", arguments, cache / f"kafka-{version}.classpath")
+
+
+def connector_jars(version: str = CONNECTOR_VERSION, *, cache: Path = CACHE) -> str:
+    """Return Java's class path of Spark's own Kafka connector, without what pip's pyspark brings.
+
+    Raises PeerUnavailable when it is not in the cache and Maven cannot get it.
+    """
+    listed = cache / f"connector-{version}.classpath"
+    arguments = [f"-Dspark.version={version}"]
+    whole = _jars(CONNECTOR_POM, f"Spark's connector {version}", arguments, listed)
+    own = ("spark-sql-kafka", "spark-token-provider-kafka", "kafka-clients", "commons-pool2")
+    return ":".join(jar for jar in whole.split(":") if Path(jar).name.startswith(own))
+
+
+def _jars(pom: Path, what: str, arguments: list[str], listed: Path) -> str:
+    with _only_one_resolves(listed.parent):
         if not _is_complete(listed):
-            _resolve(version, listed)
+            _resolve(pom, what, arguments, listed)
         return listed.read_text().strip()
 
 
@@ -49,22 +68,21 @@ def _only_one_resolves(cache: Path) -> Iterator[None]:
         yield
 
 
-def _resolve(version: str, listed: Path) -> None:
+def _resolve(pom: Path, what: str, given: list[str], listed: Path) -> None:
     cache = listed.parent
     require_disk(cache, NEEDED_DISK_MB)
     partial = listed.with_suffix(".partial")
-    arguments = ["--batch-mode", "--quiet", "--file", str(POM), RESOLVE]
-    arguments += [f"-Dkafka.version={version}", f"-Pkafka-{version.partition('.')[0]}"]
+    arguments = ["--batch-mode", "--quiet", "--file", str(pom), RESOLVE, *given]
     arguments += [f"-Dmaven.repo.local={cache / 'maven'}", "-DincludeScope=runtime"]
     arguments += [f"-Dmdep.outputFile={partial}"]
     try:
         ended = run_maven(cache, arguments, timeout_s=RESOLVE_TIMEOUT_S)
     except subprocess.TimeoutExpired as error:
         raise PeerUnavailable(
-            f"Maven did not resolve Apache Kafka {version} within {RESOLVE_TIMEOUT_S} s"
+            f"Maven did not resolve {what} within {RESOLVE_TIMEOUT_S} s"
         ) from error
     if ended.returncode != 0:
-        raise PeerUnavailable(f"Maven cannot resolve Apache Kafka {version}: {maven_reason(ended)}")
+        raise PeerUnavailable(f"Maven cannot resolve {what}: {maven_reason(ended)}")
     partial.rename(listed)
 
 
