@@ -9,7 +9,8 @@ Each row names the format, the cluster and the topic by its id: a row of another
 one of these.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -111,36 +112,39 @@ def nights_of(table: pa.Table, where: str) -> list[Night]:
 
     Raises EvidenceUnusable for rows of another format or of more than one cluster.
     """
-    rows: list[Mapping[str, Any]] = table.to_pylist()
-    formats = {row["format"] for row in rows} - {FORMAT}
+    columns = [column.to_pylist() for column in table.select(ARROW_EVIDENCE.names).columns]
+    formats = set(columns[1]) - {FORMAT}
     if formats:
         raise EvidenceUnusable(
             f"{where}: evidence of format {min(map(str, formats))}, this program knows {FORMAT}; "
             "take it anew with `spark-audit digest SITE --full`"
         )
-    clusters = {row["cluster"] for row in rows}
+    clusters = set(columns[2])
     if len(clusters) > 1:
         named = ", ".join(sorted(map(str, clusters)))
         raise EvidenceUnusable(f"{where}: evidence of several clusters: {named}")
-    names = sorted({str(row["night"]) for row in rows})
-    by_night: dict[str, list[Mapping[str, Any]]] = {name: [] for name in names}
-    for row in rows:
-        by_night[str(row["night"])].append(row)
     try:
         return [
-            Night(name=name, cluster=str(*clusters), notes=tuple(_notes(of_night)))
-            for name, of_night in by_night.items()
+            Night(name=name, cluster=str(*clusters), notes=tuple(notes))
+            for name, notes in _notes_by_night(columns)
         ]
     except (TypeError, ValueError) as error:
         raise EvidenceUnusable(f"{where}: no evidence of a site: {error!r}") from error
 
 
-def _notes(rows: Iterable[Mapping[str, Any]]) -> Iterator[Note]:
-    by_place: dict[tuple[TopicPartition, UUID], list[tuple[int, ScanRow]]] = {}
-    for row in rows:
-        place = TopicPartition(str(row["topic"]), int(row["partition"]))
-        of_place = by_place.setdefault((place, UUID(row["topic_id"])), [])
-        of_place.append((int(row["number"]), ScanRow(*(row[name] for name in ScanRow._fields))))
-    for (place, topic_id), numbered in by_place.items():
-        numbered.sort(key=lambda one: one[0])
-        yield Note(place, topic_id, tuple(row for _, row in numbered))
+def _notes_by_night(columns: Sequence[Sequence[Any]]) -> Iterator[tuple[str, list[Note]]]:
+    found: defaultdict[str, defaultdict[tuple[str, int, str], list[tuple[int, ScanRow]]]]
+    found = defaultdict(lambda: defaultdict(list))
+    for night, _, _, topic, partition, topic_id, number, *values in zip(*columns, strict=True):
+        found[str(night)][topic, partition, topic_id].append((int(number), ScanRow(*values)))
+    for night, by_log in sorted(found.items()):
+        notes: list[Note] = []
+        for (topic, partition, topic_id), numbered in by_log.items():
+            numbered.sort(key=_number)
+            place = TopicPartition(str(topic), int(partition))
+            notes.append(Note(place, UUID(topic_id), tuple(row for _, row in numbered)))
+        yield night, notes
+
+
+def _number(numbered: tuple[int, ScanRow]) -> int:
+    return numbered[0]
