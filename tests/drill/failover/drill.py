@@ -260,13 +260,13 @@ class _Drill:
         while True:
             is_open = self.operator.look()
             is_decided = self.operator.decide()
+            is_gone = self._delete_what_was_deleted()
             missing = self._missing()
-            if is_decided and not is_open and not missing:
+            if is_decided and is_gone and not is_open and not missing:
                 return []
             if monotonic() > deadline:
                 stuck = missing or [("promotion or divergence", self.stage.said[-1].text)]
                 return [Finding(Kind.STUCK, *stuck[0]), *self._state()]
-            self._delete_what_was_deleted()
             pause(1.0)
 
     def _state(self) -> Iterator[Finding]:
@@ -291,16 +291,22 @@ class _Drill:
                         return [(f"{value} in {where}", f"on {active}, not read by {group}")]
         return []
 
-    def _delete_what_was_deleted(self) -> None:
-        """The mirror advises to delete the target's copy where the deletion was meant."""
+    def _delete_what_was_deleted(self) -> bool:
+        """Delete copies of what was deleted on one site, as the mirror advises if that was meant.
+
+        Tell whether there was none.
+        """
+        is_gone = True
         for name in self.stage.sites:
             admin = AdminClient({**self.stage.clients[name], "log_level": 0})
             held = admin.list_topics(timeout=20).topics
             for topic in self.deleted & {*held}:
+                is_gone = False
                 try:
                     admin.delete_topics([topic])[topic].result(20)
                 except KafkaException as error:
                     self.stage.note(wall_ms(), ("delete", topic), code_of(error) or 0, str(error))
+        return is_gone
 
     def _story(self, once_from_ms: int | None) -> Story:
         self.stage.run("divergence")
