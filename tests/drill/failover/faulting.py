@@ -127,8 +127,9 @@ class Faulting:
             Fault.MAKE_TOPIC: self._make_topic,
             Fault.GROW_TOPIC: self._grow_topic,
             Fault.DELETE_TOPIC: self._delete_topic,
-            Fault.FOREIGN: partial(self.stage.mirror.end, signal.SIGKILL),
-            Fault.OPEN_IDLE: self._open_idle,
+            Fault.FOREIGN: self._write_without_mirror,
+            Fault.OPEN_SOURCE: partial(self._open, self.old),
+            Fault.OPEN_TARGET: partial(self._open, self.new),
             Fault.OTHER_FILE: self._other_file,
             Fault.SECOND_OPERATOR: self._second_operator,
             Fault.SLOW_SOURCE: partial(self._slow, self.old),
@@ -137,9 +138,6 @@ class Faulting:
             Fault.CUT_TARGET: partial(self._cut, self.new),
         }
         acts[fault]()
-        if fault is Fault.FOREIGN:
-            pause(self.round.lasts_s)
-            self._after(self.stage.mirror.ensure)
 
     def _signal(self, controller: Controller, how: signal.Signals, whom: str) -> None:
         sends: dict[str, Callable[[signal.Signals], None]] = {
@@ -187,12 +185,18 @@ class Faulting:
         self.stage.network.cut(site)
         self._after(partial(self.stage.network.heal, site))
 
-    def _open_idle(self) -> None:
+    def _open(self, site: str) -> None:
+        """Have somebody lift a site's fence; what an idle site takes then has to be listed."""
         from_ms = wall_ms()
-        fault = self.stage.open_by_hand(self.new)
-        self.stage.note(from_ms, ("open", self.new), 0, fault)
-        self.opened.append((self.new, from_ms, "opened by hand"))
+        fault = self.stage.open_by_hand(site)
+        self.stage.note(from_ms, ("open", site), 0, fault)
+        self.opened.append((site, from_ms, "opened by hand"))
         pause(self.round.lasts_s)
+
+    def _write_without_mirror(self) -> None:
+        self.stage.mirror.end(signal.SIGKILL)
+        self._open(self.new)
+        self._after(self.stage.mirror.ensure)
 
     def _second_operator(self) -> None:
         lost = self.round.what in LOST
