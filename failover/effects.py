@@ -248,18 +248,19 @@ class PromotionEffects:
     ) -> tuple[TopicPartition, ...]:
         """Close all that the flow takes from the source, beside what is closed; return it.
 
-        What is made there meanwhile is closed too.
+        What is made there meanwhile is closed too, and so is what was closed and takes writes
+        again: the new site may be open by then, and every second counts in which both are.
         """
         moved = {topic for topic, _ in journal.moving}
         allowed = client_let_through(source=self.flow.source, target=self.flow.target)
         found = await self.source.partitions(self.flow)
         while True:
+            fence = fence_of(self.flow, moved | {topic for topic, _ in found}, allowed)
+            close = partial(set_fence, self.source.cluster, fence)
             if not closed or not set(found) <= set(closed):
-                topics = moved | {topic for topic, _ in found}
-                fence = fence_of(self.flow, topics, allowed)
-                await set_fence(self.source.cluster, fence)
+                await close()
             try:
-                await wait_holds(self.source.cluster, found)
+                await wait_holds(self.source.cluster, found, close=close)
             except FenceDoesNotHold as fault:
                 raise StepFailed(f"{self.source.name} cannot be fenced: {fault}") from fault
             closed, found = found, await self.source.partitions(self.flow)

@@ -10,7 +10,7 @@ partition answers NOT_ENOUGH_REPLICAS and an open one CORRUPT_MESSAGE.
 Apache Kafka is closed by rights (`failover.fence_rights`), where it has an authorizer.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -120,13 +120,18 @@ async def why_unfenceable(cluster: Cluster, topics: Iterable[str]) -> str | None
 
 
 async def wait_holds(
-    cluster: Cluster, partitions: Sequence[TopicPartition], *, timeout_s: float = VERIFY_TIMEOUT_S
+    cluster: Cluster,
+    partitions: Sequence[TopicPartition],
+    *,
+    timeout_s: float = VERIFY_TIMEOUT_S,
+    close: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
     """Return once every partition is closed for all clients that the fence does not let through.
 
     ZooKeeper tells brokers of thousands of topics one by one, so the wait goes on while partitions
-    close. Raises FenceDoesNotHold, naming a partition, when none has closed for `timeout_s`, and
-    NetworkFault.
+    close. Where the first look finds one open, `close` is called once: somebody has lifted a fence
+    that was set before. Raises FenceDoesNotHold, naming a partition, when none has closed for
+    `timeout_s`, and NetworkFault.
     """
     look = _refusing_none if await _read_settings(cluster) is not None else fence_rights.still_open
     left = dict.fromkeys(partitions, "does not tell")
@@ -135,6 +140,9 @@ async def wait_holds(
             before, left = len(left), await look(cluster, tuple(left))
             if len(left) < before:
                 patience.deadline = trio.current_time() + timeout_s
+            if left and close is not None:
+                await close()
+                close = None
             if left:
                 await trio.sleep(VERIFY_AGAIN_S)
     if left:

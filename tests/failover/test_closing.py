@@ -11,7 +11,7 @@ import trio
 
 from failover.effects import PromotionEffects
 from failover.execute import StepFailed
-from failover.fence import wait_holds
+from failover.fence import read_fence, wait_holds
 from failover.journal import Journal, begin_step
 from failover.steps import StepName
 from offset_translation.map_records import map_topic_name, piece_start
@@ -20,6 +20,7 @@ from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.failover.between import effects_between
 from tests.failover.fencing import FencedCluster
 from tests.failover.journals import begun, done, drained, unnoted
+from wire.errors import ErrorCode
 from wire.headers import RequestHeader
 from wire.messages.create_topics import (
     CreatableTopicResult,
@@ -193,22 +194,41 @@ async def test_a_fence_that_holds_is_not_set_again(tmp_path: Path) -> None:
         assert there.source.times_set == 1
 
 
-async def test_a_fence_lifted_late_by_an_earlier_request_is_found_out(
+@pytest.mark.parametrize("records", [0, 3])
+async def test_a_fence_lifted_late_by_an_earlier_request_is_set_anew_at_once(
+    tmp_path: Path, records: int
+) -> None:
+    """The new site may be open by then: what the old one took in between is found out."""
+    async with stage(tmp_path) as there:
+        journal = drained(await there.run(begun(), StepName.FENCE), orders=10)
+        fence = await read_fence(there.effects.source.cluster)
+        there.source.topics = ()
+        there.source.cluster.topics["orders"].partitions[0].end += records
+        if records:
+            with pytest.raises(StepFailed, match="did not hold: dc1 orders-0 ends at 13, and 10"):
+                await there.run(journal, StepName.VERIFY_FENCE)
+        else:
+            await there.run(journal, StepName.VERIFY_FENCE)
+        assert await read_fence(there.effects.source.cluster) == fence
+        assert there.source.times_set == 2
+
+
+async def test_a_fence_that_somebody_lifts_again_and_again_is_found_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hold: Any = wait_briefly
     monkeypatch.setattr("failover.effects.wait_holds", hold)
     async with stage(tmp_path) as there:
         journal = drained(await there.run(begun(), StepName.FENCE), orders=10)
-        there.source.topics = ()
+        monkeypatch.setattr(FencedCluster, "_code", lambda *_: ErrorCode.CORRUPT_MESSAGE)
         with pytest.raises(StepFailed, match="dc1 cannot be fenced: orders-0 answers"):
             await there.run(journal, StepName.VERIFY_FENCE)
 
 
-async def wait_briefly(*arguments: Any) -> None:
+async def wait_briefly(*arguments: Any, **named: Any) -> None:
     """Ask the fence for a moment only."""
     await trio.lowlevel.checkpoint()
-    await wait_holds(*arguments, timeout_s=0.2)
+    await wait_holds(*arguments, **named, timeout_s=0.2)
 
 
 async def test_partitions_beyond_what_a_journal_holds_are_refused_before_the_fence_and_behind_it(
