@@ -384,21 +384,34 @@ class PromotionEffects:
         return frozenset({self.target.name, *([self.source.name] if planned else [])})
 
     async def _close_target(self, journal: Journal) -> Facts:
-        """Close the target as it was before; one that does not answer now may stay open.
+        """Close the target as it was before, and name what it has taken while it was open.
 
-        The evidence says again that no promotion is under way; what cannot be written now,
-        `failover serve` writes.
+        One that does not answer now may stay open. The evidence says again that no promotion is
+        under way; what cannot be written now, `failover serve` writes.
         """
         await self.evidence.say_active()
         before = journal.preflight.target_fence
-        if not before:
-            return {"fenced": 0}
-        fence = fence_of(self.flow, before, self.flow.client_id)
         try:
-            await set_fence(self.target.cluster, fence)
+            if before:
+                fence = fence_of(self.flow, before, self.flow.client_id)
+                await set_fence(self.target.cluster, fence)
         except NetworkFault as fault:
             return {"left": brief(fault)}
-        return {"fenced": len(before)}
+        return {"fenced": len(before), **await self._taken(journal)}
+
+    async def _taken(self, journal: Journal) -> Facts:
+        """Return what lies behind the seals on the target, and the source does not have."""
+        sealed = {
+            TopicPartition(one.topic, one.partition): one.target_end for one in journal.partitions
+        }
+        if not sealed:
+            return {}
+        try:
+            ends = await self.target.known_ends(sealed)
+            taken = await find_appended(self.target, [*ends], sealed)
+        except NetworkFault as fault:
+            return {"not_looked": brief(fault)}
+        return {"taken": [asdict(one) for one in taken]} if taken else {}
 
     # --- records ---------------------------------------------------------------------------------
 

@@ -76,6 +76,7 @@ def summary(journal: Journal) -> Iterator[str]:
         case PromotionState.ROLLED_BACK:
             yield f"rolled back, {journal.source} stays active: {journal.reason}"
             yield from _left(journal)
+            yield from _taken(journal)
         case PromotionState.RUNNING:
             yield f"unfinished: {journal.reason or 'run the same command again to go on'}"
         case PromotionState.DONE:
@@ -103,6 +104,22 @@ def left_steps(journal: Journal) -> Mapping[StepName, str]:
 def _left(journal: Journal) -> Iterator[str]:
     for step, why in left_steps(journal).items():
         yield f"  warning  {LEFT[step].format(source=journal.source, site=journal.site)} ({why})"
+
+
+def _taken(journal: Journal) -> Iterator[str]:
+    """Yield what the new site took while it was open, and does not share with the old one."""
+    facts: Any = journal.facts(StepName.OPEN_TARGET)
+    for one in facts.get("taken", ()):
+        yield (
+            f"  warning  {journal.site} {one['topic']}-{one['partition']} holds records at offsets"
+            f" {one['start']} to {one['stop'] - 1} that are not on {journal.source}: it was open"
+            " for a while; `failover divergence` lists them"
+        )
+    if "not_looked" in facts:
+        yield (
+            f"  warning  {journal.site} was open for a while and could not be looked at"
+            f" ({facts['not_looked']}); `failover divergence` tells what it alone has"
+        )
 
 
 def _moved(journal: Journal) -> Iterator[str]:

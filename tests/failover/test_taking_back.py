@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +10,10 @@ import trio
 
 from failover.effects import PromotionEffects
 from failover.facts import Facts
-from failover.journal import Journal, begin_step, end_step
+from failover.journal import Journal, PartitionEnds, begin_step, end_step
 from failover.map_follower import MapFollower
-from failover.steps import StepName, StepState
+from failover.report import summary
+from failover.steps import PromotionState, StepName, StepState
 from offset_translation.map_records import map_topic_name, piece_start
 from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
@@ -100,6 +101,41 @@ async def test_a_target_without_a_fence_before_is_not_asked_for_one(tmp_path: Pa
         there.target.brokers[0].asked.clear()
         assert await there.effects.undo(StepName.OPEN_TARGET, sealing()) == {"fenced": 0}
         assert not there.target.brokers[0].asked
+
+
+@pytest.mark.parametrize("end", [10, 13])
+async def test_what_the_target_took_while_it_was_open_is_named(tmp_path: Path, end: int) -> None:
+    """Its clients were told that it has these records, and the source will not get them."""
+    ends = PartitionEnds(
+        topic="orders", partition=0, mirrored_source_end=10, target_end=10, source_end=10
+    )
+    journal = begin_step(replace(sealing(), partitions=(ends,)), StepName.OPEN_TARGET, 0)
+    async with stage(tmp_path) as there:
+        there.hold(end)
+        facts = await there.effects.undo(StepName.OPEN_TARGET, journal)
+    journal = replace(
+        end_step(journal, StepName.OPEN_TARGET, state=StepState.UNDONE, facts=facts, now_ms=0),
+        state=PromotionState.ROLLED_BACK,
+        reason="taken back by the operator",
+    )
+    named = [line for line in summary(journal) if "holds records at offsets" in line]
+    assert [line.partition("that are")[0] for line in named] == (
+        ["  warning  dc2 orders-0 holds records at offsets 10 to 12 "] if end > 10 else []
+    )
+
+
+async def test_a_target_that_does_not_tell_what_it_took_is_named(tmp_path: Path) -> None:
+    ends = PartitionEnds(
+        topic="orders", partition=0, mirrored_source_end=10, target_end=10, source_end=10
+    )
+    async with stage(tmp_path) as there:
+        broker = there.target.brokers[0]
+        broker.stop()
+        await broker.cut_connections()
+        facts = await there.effects.undo(
+            StepName.OPEN_TARGET, replace(sealing(), partitions=(ends,))
+        )
+        assert "Connection refused" in str(facts["not_looked"])
 
 
 def replace_facts(journal: Journal, facts: Facts) -> Journal:
