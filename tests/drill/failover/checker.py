@@ -223,16 +223,20 @@ def _ends_differ(story: Story) -> Iterator[Finding]:
 def _two_sites(story: Story) -> Iterator[Finding]:
     """Between the opening of the new site and the switch, only the new one may take writes.
 
-    An idle site may take some while it was out of reach or opened by hand, and each is listed.
+    An idle site may take some while it was out of reach or opened by hand, or when a promotion that
+    was taken back had opened it; and each is listed.
     """
     listed = _last_told(_listed(story))
     for ack in story.acked:
         if _is_active(story, ack):
             continue
-        opening = [one for one in story.switches if _is_opening(one, ack)]
-        if opening:
-            yield from _beside(story, opening[0], ack)
-        elif not _is_excused(story, ack):
+        switched = [one for one in story.switches if _is_opening(one, ack)]
+        taken_back = [one for one in story.openings if _is_opening(one, ack)]
+        for opening in (switched or taken_back)[:1]:
+            yield from _beside(story, opening, ack)
+        if switched:
+            continue
+        if not taken_back and not _is_excused(story, ack):
             yield Finding(Kind.TWO_SITES, str(ack), f"sent {ack.sent_ms}, taken {ack.at_ms}")
         elif not _has(listed, ack) and ack.partition.topic not in story.deleted:
             yield Finding(Kind.NOT_LISTED, str(ack), f"sent {ack.sent_ms}, taken {ack.at_ms}")
@@ -271,7 +275,8 @@ def _is_active(story: Story, ack: Acked) -> bool:
 
 
 def _is_opening(switch: Switch, ack: Acked) -> bool:
-    return ack.site == switch.new and switch.started_ms <= ack.at_ms <= switch.switched_ms
+    is_within = switch.started_ms <= ack.at_ms and ack.sent_ms <= switch.switched_ms
+    return ack.site == switch.new and is_within
 
 
 def _doubled(story: Story) -> Iterator[Finding]:

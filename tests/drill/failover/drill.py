@@ -321,6 +321,7 @@ class _Drill:
             reads=list(self.applications.reads),
             said=list(self.stage.said),
             switches=list(self.operator.switches.values()),
+            openings=list(self.operator.openings.values()),
             logs={name: copy.log for name, copy in copies.items()},
             positions={
                 group: read_positions(sites[active].bootstrap, group)

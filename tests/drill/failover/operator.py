@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final
 
-from failover.steps import PromotionState
+from failover.steps import PromotionState, StepName
 from runtime.clock import wall_ms
 from tests.drill.failover.applications import Applications
 from tests.drill.failover.planning import End
@@ -28,6 +28,8 @@ class Operator:
     applications: Applications
     switches: dict[int, Switch] = field(default_factory=dict)
     """By the time of the switch: a witness that is wiped forgets epochs."""
+    openings: dict[int, Switch] = field(default_factory=dict)
+    """The same of promotions that had opened their site and were taken back, or are under way."""
     active: str = "dc1"
     end: End = End.QUARANTINE
     _anew: dict[str, float] = field(default_factory=dict)
@@ -54,12 +56,12 @@ class Operator:
                 return False
             journals = witness.journals()
         for one in journals:
-            if one.switched_ms is not None:
-                self.switches[one.switched_ms] = Switch(
-                    started_ms=one.started_ms,
-                    switched_ms=one.switched_ms,
-                    old=one.source,
-                    new=one.site,
+            opened = one.record(StepName.OPEN_TARGET)
+            until_ms = one.switched_ms or (None if opened is None else opened.ended_ms)
+            if until_ms is not None:
+                known = self.openings if one.switched_ms is None else self.switches
+                known[until_ms] = Switch(
+                    started_ms=one.started_ms, switched_ms=until_ms, old=one.source, new=one.site
                 )
         return any(one.state is PromotionState.RUNNING for one in journals)
 

@@ -146,7 +146,8 @@ class Story:
 
     `deleted` are topics that the drill has deleted. From `once_from_ms` on no fault
     excuses a record that is read again. `positions` are those of each group, `saved` what each
-    site has of what was set aside, `ends` its last value of each key.
+    site has of what was set aside, `ends` its last value of each key. `openings` are
+    promotions that had opened their site and were taken back.
     """
 
     active: str
@@ -159,6 +160,7 @@ class Story:
     saved: Mapping[str, Saved] = field(default_factory=dict)
     ends: Mapping[str, KeyEnds] = field(default_factory=dict)
     windows: Sequence[Window] = ()
+    openings: Sequence[Switch] = ()
     lags: Sequence[Lag] = ()
     deleted: frozenset[str] = frozenset()
     once_from_ms: int | None = None

@@ -144,6 +144,17 @@ def test_what_an_open_idle_site_took_is_kept_where_it_is_listed() -> None:
     assert kinds(acked=late, windows=[OPENED]) == {Kind.LOST, Kind.NOT_LISTED}
 
 
+def test_what_a_site_took_that_a_promotion_had_opened_in_vain_is_listed() -> None:
+    opening = Switch(started_ms=202, switched_ms=230, old="dc2", new="dc1")
+    late: dict[str, Any] = {"acked": [*KEPT.acked, LATE], "openings": [opening]}
+    assert kinds(**late, said=[LOOK]) == set()
+    assert kinds(**late) == {Kind.LOST, Kind.NOT_LISTED}
+    beside = acked("beside", "dc2", 4, 220)
+    logs = {**KEPT.logs, "dc2": {WHERE: {**LOG, 4: "beside"}}}
+    late["acked"] = [*late["acked"], beside]
+    assert kinds(**late, said=[LOOK], logs=logs, lags=()) == {Kind.TWO_SITES}
+
+
 def test_a_listed_write_to_an_idle_site_that_was_to_be_closed_is_a_second_active_site() -> None:
     early = Window(site="dc1", from_ms=150, until_ms=208, why="opened by hand")
     other = Window(site="dc2", from_ms=0, until_ms=900, why="opened by hand")
