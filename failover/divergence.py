@@ -185,8 +185,12 @@ class Comparison:
                 await self._list_part(
                     partition, max(start, starts[partition]), stop, is_merged=True
                 )
+            behind = found.target_end
             for start, stop in found.foreign:
                 await self._list_part(partition, start, stop)
+                behind = max(behind, stop)
+            # A promotion that was taken back may have left its seal, and what lies behind it.
+            await self._list_part(partition, max(behind, starts[partition]), ends[partition])
             if found.untold:
                 self.tally.not_looked += 1
                 self.tell(f"{self.idle.name} {partition} was NOT looked at: {found.untold}")

@@ -267,13 +267,21 @@ def _foreign(seen: Situation, start: Start) -> Stop:
 
 
 def _diverged(seen: Situation, start: Start) -> Stop:
-    """Name the records of the target's own that the source has not got."""
+    """Name the records of the target's own that the source has not got.
+
+    Where nothing of the target ever came to the source, a seal tells where they begin: a promotion
+    that was taken back had opened the target, or it was active and has no way back.
+    """
     target = seen.target
     if seen.arrived is None:
         first = seen.offset_map.sealed_at
         known = "that no mirror has written" if first is None else "of the target's own writers"
         reason = f"the target holds offsets {first or target.start} to {target.end - 1} {known}"
-        return Stop(state=PartitionState.TARGET_DIVERGED, reason=reason)
+        stop = Stop(state=PartitionState.TARGET_DIVERGED, reason=reason)
+        if first is None or seen.was_returned:
+            return stop
+        own = None if seen.is_renamed else OwnPart(first, target.end)
+        return replace(stop, skip_to=start, own=own)
     return Stop(
         state=PartitionState.TARGET_DIVERGED,
         reason=f"the target holds offsets {seen.explained_until} to {target.end - 1} that the "

@@ -10,9 +10,9 @@ from tests.failover.promoting import tell
 from tests.failover.sites import read_all
 
 
-def restart(file: Path, topic: str, how: str) -> None:
-    """Order the restart of a topic on the way back."""
-    ended = run_mirror_command("restart", "dc2->dc1", topic, file, how)
+def restart(file: Path, topic: str, how: str, flow: str = "dc2->dc1") -> None:
+    """Order the restart of a topic, of the way back if nothing else is said."""
+    ended = run_mirror_command("restart", flow, topic, file, how)
     assert ended.returncode == 0, ended.stderr
 
 

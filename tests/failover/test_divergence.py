@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from failover import commands
 from tests.auditing import audited
 from tests.clusters import RunningCluster
 from tests.failover.both_ways import (
@@ -145,6 +146,47 @@ def test_a_key_that_only_a_lost_site_changed_ends_alike_on_both_sites(
     counted = audited(file, status=0)["dc1->dc2"]
     assert counted["explained"] > 0
     assert counted.keys() <= {"source_records", "target_records", "explained"}, "cleaners may run"
+
+
+@pytest.mark.parametrize("how", ["--quarantine", "--merge"])
+def test_what_a_promotion_that_was_taken_back_had_let_in_is_listed_and_decided_about(
+    sites: Sites, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Its controller dies when dc2 is open; a client of dc2 is told that its records are there."""
+    topic = f"let-in{how[1:]}"
+    file = configure_both_ways(sites, tmp_path, f"/p-{topic}", topic)
+    create_topic(sites.dc1, topic)
+    shown = commands.show_if_anybody_reads
+
+    def die_behind_the_opening(line: str) -> None:
+        shown(line)
+        if line.startswith("open-target "):
+            raise KeyboardInterrupt
+
+    with run_mirror(file):
+        wait_mirroring(file)
+        produce(sites.dc1, topic, range(20))
+        wait_same_logs(sites, topic, 20)
+        with monkeypatch.context() as patched:
+            patched.setattr(commands, "show_if_anybody_reads", die_behind_the_opening)
+            tell("promote", "dc2", str(file))
+        produce(sites.dc2, topic, range(900, 903))
+        told = tell("abort", str(file))
+        assert f"dc2 {topic}-0 holds records at offsets 20 to 22 that are not on dc1" in told.output
+        wait_logged(file, f"{topic}-0: target diverged: the target holds offsets 20 to 22")
+        alone = [("only there", "dc2", offset) for offset in range(20, 23)]
+        assert divergence(file) == (1, alone)
+        restart(file, topic, how, flow="dc1->dc2")
+        produce(sites.dc1, topic, range(20, 25))
+        wait_length(sites.dc2, topic, 28)
+        is_aside = how == "--quarantine"
+        aside = [("set aside", "dc2", offset) for offset in range(20, 23)]
+        assert divergence(file) == ((0, aside) if is_aside else (1, alone))
+        promote("dc2", file)
+        if is_aside:
+            assert values_of(read_all(sites.dc1, topic)) == [*range(25)]
+        else:
+            wait_length(sites.dc1, topic, 28)
 
 
 def test_what_others_write_to_a_returned_site_between_the_mirrors_batches_is_set_aside(

@@ -123,6 +123,8 @@ def test_records_behind_a_seal_are_the_targets_own() -> None:
     assert isinstance(decision, Stop)
     assert decision.state is PartitionState.TARGET_DIVERGED
     assert "offsets 8 to 10 of the target's own writers" in decision.reason
+    assert decision.own == OwnPart(8, 11)
+    assert decision.skip_to == Start(source=8, place=Place(8), announce=True, run=11)
 
 
 def test_a_topic_is_known_by_its_id_where_brokers_give_one() -> None:
