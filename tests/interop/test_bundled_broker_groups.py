@@ -14,6 +14,7 @@ import pytest
 
 from broker.groups.records import LatestRecords, UnreadableRecord
 from tests.clusters import RunningCluster, run_cluster
+from tests.interop.foreign.clients import franz_go
 from tests.interop.matrix import Peer
 from tests.interop.peers import NEWEST_3, NEWEST_4, KafkaCluster, run_tool
 from tests.interop.peers.child import Child, start_child
@@ -133,6 +134,27 @@ def test_java_consumers_of_the_new_protocol_share_a_topic_and_read_each_record_o
 
     first.wait_until(lambda: len(read()) == 2 * COUNT, timeout_s=PATIENCE_S)
     assert set(read().values()) == {1}
+
+
+@pytest.mark.parametrize("how", ["new-name", "new-pattern"])
+def test_franz_go_reads_in_a_group_of_the_new_protocol_and_reads_nothing_twice(
+    bundled: RunningCluster, record_property: Callable[[str, object], None], how: str
+) -> None:
+    record_property("against", "franz-go")
+    client = franz_go()
+    record_property("against", client.name)
+    topic = f"go-{how}"
+    where = ("--bootstrap-server", bundled.bootstrap)
+    run_tool(NEWEST_4, TOPICS, *where, "--create", "--topic", topic, "--partitions", "4")
+    assert client.work(bundled.bootstrap, topic, COUNT, how) == {
+        "produced": COUNT,
+        "consumed": COUNT,
+        "duplicated": 0,
+        "out_of_order": 0,
+        "reread": 0,
+    }
+    listed = run_tool(NEWEST_4, GROUPS, *where, "--list", "--type", "consumer")
+    assert f"{topic}-go" in listed.split()
 
 
 def test_kafkas_tool_reads_the_records_that_a_bundled_coordinator_writes(

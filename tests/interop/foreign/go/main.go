@@ -1,9 +1,10 @@
 // Real work with franz-go: produce keyed records idempotently, read them by a group of two, commit,
 // and read again with the same group. Prints one JSON object; exits with 1 when anything fails.
 //
-// With `pattern` the group subscribes to a regular expression that only the topic matches.
+// With `pattern` the group subscribes to a regular expression that only the topic matches; with
+// `new-` its members speak the new group protocol (KIP-848).
 //
-//	interop BOOTSTRAP TOPIC RECORDS name|pattern
+//	interop BOOTSTRAP TOPIC RECORDS name|pattern|new-name|new-pattern
 package main
 
 import (
@@ -134,7 +135,10 @@ func member(seeds []string, topic string) *kgo.Client {
 		kgo.DisableAutoCommit(),
 		kgo.BlockRebalanceOnPoll(),
 	}
-	if os.Args[4] == "pattern" {
+	if strings.HasPrefix(os.Args[4], "new") {
+		options = append(options, kgo.ServerSideBalancer(), kgo.Balancers(kgo.StickyBalancer()))
+	}
+	if strings.HasSuffix(os.Args[4], "pattern") {
 		expression := "^" + regexp.QuoteMeta(topic) + "$"
 		options = append(options, kgo.ConsumeRegex(), kgo.ConsumeTopics(expression))
 	} else {
