@@ -211,7 +211,8 @@ def unknown(group: ConsumerGroup, member_id: str) -> Refusal:
 
 def _static_member(draft: Draft, beating: Beating, instance_id: str) -> Member | Refusal:
     known = draft.group.static_member(instance_id)
-    if known is not None and known.member_id == beating.member_id:
+    is_same = known is not None and known.member_id == beating.member_id
+    if known is not None and is_same and not (known.is_away and beating.is_joining):
         return _epoch_refusal(known, beating) or known
     if not beating.is_joining:
         return instance_refusal(draft.group, known, beating.member_id, instance_id)

@@ -18,7 +18,8 @@ from broker.groups.write_operation import Topics
 MOST_CHARACTERS: Final = 2_000
 MOST_PROGRAM_BYTES: Final = 64 * 1024
 """Enough for a list of names as long as `MOST_CHARACTERS`."""
-MOST_REMEMBERED: Final = 1_000
+MOST_REMEMBERED: Final = 200
+"""Each may match all topics of a large cluster."""
 AT_ONCE: Final = 10
 """The worst pattern of that size takes 1.3 ms for the longest name."""
 

@@ -96,13 +96,17 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     def one_crashes(self, index: int) -> None:
         self.clients[index].forget()
 
-    @rule(index=clients, for_a_while=st.booleans())
-    def one_leaves(self, index: int, *, for_a_while: bool) -> None:
+    @rule(index=clients, for_a_while=st.booleans(), comes_back=st.booleans())
+    def one_leaves(self, index: int, *, for_a_while: bool, comes_back: bool) -> None:
+        """One that comes back under its old id has unsubscribed and subscribes again."""
         client = self.clients[index]
         is_static = client.instance_id is not None
         epoch = -2 if for_a_while and is_static else -1
         self.driver.beat(client.member_id, epoch, instance_id=client.instance_id)
-        client.forget()
+        if comes_back:
+            client.start_over()
+        else:
+            client.forget()
 
     @rule(index=clients, offset=st.integers(0, 9), is_old=st.booleans())
     def one_commits(self, index: int, offset: int, *, is_old: bool) -> None:
@@ -213,6 +217,9 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     # One member's next heartbeat
 
     def _beat(self, client: Client, *, is_lost: bool) -> None:
+        group = self._group
+        former = None if group is None else group.members.get(client.member_id)
+        comes_back = client.epoch == 0 and former is not None and former.is_away
         tells = client.is_full or not client.has_told
         by_name = isinstance(client.subscription, tuple)
         answer = self.driver.beat(
@@ -225,6 +232,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
             owned=client.owned,
         )
         error = ErrorCode(answer.error_code)
+        assert not comes_back or error is ErrorCode.NONE, "its place waits for it"
         if is_lost:
             client.is_full, client.has_told = True, False
         elif error is ErrorCode.NONE:

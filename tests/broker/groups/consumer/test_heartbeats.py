@@ -177,6 +177,14 @@ def test_a_static_member_comes_back_to_its_partitions_and_nobody_notices(driver:
     assert driver.beat("a", 2, instance_id="i").error_code == ErrorCode.FENCED_INSTANCE_ID
 
 
+def test_a_static_member_comes_back_under_the_same_id(driver: Driver) -> None:
+    """It has unsubscribed, and subscribes again."""
+    had = assigned(driver.beat("a", instance_id="i"))
+    driver.beat("a", -2, instance_id="i")
+    back = driver.beat("a", instance_id="i")
+    assert (back.member_epoch, assigned(back)) == (1, had)
+
+
 def test_an_instance_id_is_its_members_until_that_leaves_or_its_session_ends(
     driver: Driver,
 ) -> None:
