@@ -136,6 +136,40 @@ def test_java_consumers_of_the_new_protocol_share_a_topic_and_read_each_record_o
     assert set(read().values()) == {1}
 
 
+def test_a_group_of_java_consumers_changes_its_protocol_in_use_and_back(
+    bundled: RunningCluster, start_member: StartMember
+) -> None:
+    topic, group = "movers", "movers-group"
+    where = ("--bootstrap-server", bundled.bootstrap)
+    run_tool(NEWEST_4, TOPICS, *where, "--create", "--topic", topic, "--partitions", "4")
+    produce(bundled.bootstrap, topic, NEWEST_4)
+    classic = ("--group-protocol", "classic")
+    old = start_member(bundled.bootstrap, topic, group, NEWEST_4, *classic)
+    old.wait_until(lambda: owned(old) == {0, 1, 2, 3}, timeout_s=PATIENCE_S)
+    new = start_member(bundled.bootstrap, topic, group, NEWEST_4)
+    new.wait_until(lambda: len(owned(new)) == 2, timeout_s=PATIENCE_S)
+    old.wait_until(lambda: len(owned(old)) == 2, timeout_s=PATIENCE_S)
+    assert owned(old) | owned(new) == {0, 1, 2, 3}
+    listed = run_tool(NEWEST_4, GROUPS, *where, "--list", "--type", "consumer")
+    assert group in listed.split()
+
+    produce(bundled.bootstrap, topic, NEWEST_4)
+    new.stop(patience_s=PATIENCE_S)
+    old.wait_until(lambda: owned(old) == {0, 1, 2, 3}, timeout_s=PATIENCE_S)
+
+    def read() -> Counter[tuple[int, int]]:
+        return Counter(
+            (record["partition"], record["offset"])
+            for child in (old, new)
+            for record in events(child, "record_data")
+        )
+
+    old.wait_until(lambda: len(read()) == 2 * COUNT, timeout_s=PATIENCE_S)
+    assert set(read().values()) == {1}
+    listed = run_tool(NEWEST_4, GROUPS, *where, "--list", "--type", "classic")
+    assert group in listed.split()
+
+
 @pytest.mark.parametrize("how", ["new-name", "new-pattern"])
 def test_franz_go_reads_in_a_group_of_the_new_protocol_and_reads_nothing_twice(
     bundled: RunningCluster, record_property: Callable[[str, object], None], how: str
