@@ -40,8 +40,6 @@ def entity_of(parts: Iterable[Part]) -> QuotaEntity:
 def _name(name: str) -> str:
     if not name:
         raise BadQuota("Empty entity name not supported")
-    if name in {".", ".."}:
-        raise BadQuota(f"ZooKeeper cannot hold an entity with the name {name!r}")
     if len(name) > LONGEST_NAME_CHARS:
         raise BadQuota(f"An entity name is longer than {LONGEST_NAME_CHARS} characters")
     return name

@@ -8,13 +8,12 @@
 Decoders raise MalformedNode, naming the path, when a node holds something else.
 """
 
-import re
 from collections.abc import Collection, Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from broker.zookeeper.tree import MalformedNode, dump_json, load_json
+from broker.zookeeper.tree import MalformedNode, dump_json, is_node_name, load_json
 from runtime.foreign_json import text
 from wire.acls import (
     AccessControlEntry,
@@ -28,9 +27,6 @@ from wire.acls import (
 CHANGE_PREFIX: Final = "acl_changes_"
 LONGEST_NAME_BYTES: Final = 32_767
 """Of a resource: a string of the protocol is no longer where its length has two bytes."""
-
-_NOT_IN_PATHS: Final = re.compile("[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
-"""Those that ZooKeeper's PathUtils refuses."""
 
 _E = TypeVar("_E", ResourceType, Operation, Permission)
 
@@ -92,7 +88,7 @@ def why_no_node(name: str) -> str | None:
     """Return why ZooKeeper cannot hold entries for this name; None when it can."""
     if not name:
         return "Resource name should not be empty"
-    if name in {".", ".."} or _NOT_IN_PATHS.search(name):
+    if not is_node_name(name):
         return "ZooKeeper cannot hold a resource name with '/' or control characters, '.' or '..'"
     if len(name.encode(errors="surrogatepass")) > LONGEST_NAME_BYTES:
         return f"The resource name is longer than {LONGEST_NAME_BYTES} bytes"
@@ -173,15 +169,21 @@ def decode_acl_change(path: str, data: bytes) -> ResourcePattern:
     try:
         if path.startswith(f"{AclFolder.LITERAL.changes}/"):
             kind, _, name = data.decode().partition(":")
-            return ResourcePattern(_type(kind), name)
+            return _changed(kind, name, PatternType.LITERAL)
         value = load_json(path, data)
-        return ResourcePattern(
-            _type(text(value["resourceType"])), text(value["name"]), PatternType.PREFIXED
-        )
+        return _changed(text(value["resourceType"]), text(value["name"]), PatternType.PREFIXED)
     except MalformedNode:
         raise
     except (KeyError, ValueError) as error:
         raise MalformedNode(f"{path}: {error!r:.200}") from error
+
+
+def _changed(kind: str, name: str, pattern: PatternType) -> ResourcePattern:
+    """Return the pattern; ZooKeeper's client throws at a path that cannot be."""
+    wrong = why_no_node(name)
+    if wrong is not None:
+        raise ValueError(f"{wrong}: {name!r:.80}")
+    return ResourcePattern(_type(kind), name, pattern)
 
 
 def _type(name: str) -> ResourceType:

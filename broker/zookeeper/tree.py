@@ -5,6 +5,7 @@ Decoders raise MalformedNode, naming the path, when a node holds something else.
 
 import base64
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -47,6 +48,9 @@ PERSISTENT: Final = (
     LOG_DIR_EVENTS,
     "/cluster",
 )
+
+
+_NOT_IN_NAMES: Final = re.compile("[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
 
 
 class MalformedNode(ValueError):
@@ -164,7 +168,12 @@ def broker_config_path(broker_id: int) -> str:
 
 
 def encode_user(name: str) -> str:
-    """Return a user's name as it is in paths (Kafka's Sanitizer): URL-encoded."""
+    """Return a user's name as it is in paths (Kafka's Sanitizer): URL-encoded.
+
+    Two names are encoded here alone: ZooKeeper has no nodes `.` and `..`.
+    """
+    if name in {".", ".."}:
+        return name.replace(".", "%2E")
     return quote(name, safe="").replace("~", "%7E")
 
 
@@ -387,11 +396,22 @@ def encode_config_change(entity_path: str) -> bytes:
 
 
 def decode_config_change(path: str, data: bytes) -> str:
-    """Return the entity whose settings changed, as `topics/<t>`. Raises MalformedNode."""
+    """Return the entity whose settings changed, as `topics/<t>`. Raises MalformedNode.
+
+    ZooKeeper's client throws at a path that cannot be, so one is refused here.
+    """
     try:
-        return text(load_json(path, data)["entity_path"])
+        entity = text(load_json(path, data)["entity_path"])
     except (KeyError, ValueError) as error:
         raise MalformedNode(f"{path}: {error!r}") from error
+    if not all(map(is_node_name, entity.split("/"))):
+        raise MalformedNode(f"{path}: {entity!r:.200} is no path")
+    return entity
+
+
+def is_node_name(name: str) -> bool:
+    """Say whether ZooKeeper can have a node of this name (its PathUtils)."""
+    return name not in {"", ".", ".."} and not _NOT_IN_NAMES.search(name)
 
 
 def encode_log_dir_failure(broker_id: int) -> bytes:

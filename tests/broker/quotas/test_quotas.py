@@ -63,7 +63,7 @@ def test_what_is_no_quota_in_zookeeper_is_named_and_left_out(
 
 NAMES = st.none() | st.just(DEFAULT) | st.text(min_size=1, max_size=5)
 ENTITIES = st.builds(QuotaEntity, user=NAMES, client=NAMES).filter(
-    lambda one: (one.user, one.client) != (None, None) and not {".", ".."} & {one.user, one.client}
+    lambda one: (one.user, one.client) != (None, None)
 ) | st.builds(QuotaEntity, ip=st.just(DEFAULT) | st.text("0.1:", min_size=3))
 
 
@@ -72,9 +72,7 @@ def test_an_entity_is_found_again_by_its_path(entity: QuotaEntity) -> None:
     assert entity_at(entity.path) == entity
 
 
-@pytest.mark.parametrize(
-    "path", ["", "users", "topics/t", "users/a/b/c", "users/a/clients/c/d", "users/..", "clients/"]
-)
+@pytest.mark.parametrize("path", ["", "users", "topics/t", "users/a/b/c", "users/a/clients/c/d"])
 def test_a_path_of_nobody_is_nobodys(path: str) -> None:
     assert entity_at(path) is None
 

@@ -80,3 +80,14 @@ def test_what_zookeeper_cannot_hold_is_no_name(name: str) -> None:
 @pytest.mark.parametrize("name", ["*", "a b", "...", "é", "x" * 32_767])
 def test_other_names_are(name: str) -> None:
     assert why_no_node(name) is None
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "a\\u0000"])
+def test_a_notification_of_a_name_that_cannot_be_is_malformed(name: str) -> None:
+    """ZooKeeper's client throws at such a path, which would end the broker."""
+    prefixed = f'{{"resourceType":"TOPIC","patternType":"PREFIXED","name":"{name}"}}'
+    with pytest.raises(MalformedNode, match="/kafka-acl-extended-changes/acl_changes_1"):
+        decode_acl_change("/kafka-acl-extended-changes/acl_changes_1", prefixed.encode())
+    literal = name.replace("\\u0000", "\0")
+    with pytest.raises(MalformedNode, match="/kafka-acl-changes/acl_changes_1"):
+        decode_acl_change("/kafka-acl-changes/acl_changes_1", f"TOPIC:{literal}".encode())

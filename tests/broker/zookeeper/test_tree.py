@@ -166,3 +166,18 @@ def test_paths_are_kafkas() -> None:
     assert tree.broker_path(1) == "/brokers/ids/1"
     assert tree.DEFAULT_BROKER_CONFIG == "/config/brokers/<default>"
     assert tree.delete_topic_path("t") == "/admin/delete_topics/t"
+
+
+@pytest.mark.parametrize("entity", ["topics/..", "users/.", "users//clients/c", "topics/a\0", ""])
+def test_a_notification_of_a_path_that_cannot_be_is_malformed(entity: str) -> None:
+    """ZooKeeper's client throws at such a path, which would end the broker."""
+    data = tree.encode_config_change(entity)
+    with pytest.raises(tree.MalformedNode, match="/config/changes/config_change_1"):
+        tree.decode_config_change("/config/changes/config_change_1", data)
+
+
+@pytest.mark.parametrize("name", [".", "..", "...", "a.b", "a/b", "é ~", "<default>"])
+def test_each_user_has_a_node_that_zookeeper_can_hold(name: str) -> None:
+    encoded = tree.encode_user(name)
+    assert tree.is_node_name(encoded)
+    assert tree.decode_user(encoded) == name
