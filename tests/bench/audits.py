@@ -37,6 +37,8 @@ PARTITIONS: Final = 4
 TINY: Final = Workload(record_bytes=60, partitions=PARTITIONS, data_bytes=1)
 LOOK_S: Final = 0.1
 TIMEOUT_S: Final = 900
+LEAST_SHARE: Final = 0.15
+"""Between equal runs the fixed price differs by so much on a busy machine."""
 JOIN: Final = """
 import sys
 from pyspark.sql import functions as F
@@ -231,12 +233,15 @@ def tell_cost(data: Data, system: str, cost: Cost, fixed: dict[str, float]) -> N
         fixed[system] = cost.cpu_s
         say(f"{'fixed price':<12} {system:<10} {cost.cpu_s:6.1f} CPU-s")
         return
-    own = max(1e-3, cost.cpu_s - fixed[system])
+    own = cost.cpu_s - fixed[system]
     records = 2 * data.workload.records
+    if own <= LEAST_SHARE * fixed[system]:
+        rates = "no more than the fixed price varies by, so no rate: take more data"
+    else:
+        rates = f"{data.mb / own:,.0f} MB/s, {records / own:,.0f} records/s a core"
     say(
         f"{data.name:<12} {system:<10} {cost.cpu_s:6.1f} CPU-s, {own:6.1f} behind the fixed price: "
-        f"{data.mb / own:7.0f} MB/s, {records / own:10,.0f} records/s a core; "
-        f"{cost.seconds:5.0f} s, a worker had {cost.worker_bytes / MIB:4.0f} MiB"
+        f"{rates}; {cost.seconds:.0f} s, a Python worker had {cost.worker_bytes / MIB:.0f} MiB"
     )
 
 

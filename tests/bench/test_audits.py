@@ -32,10 +32,14 @@ def test_the_first_of_a_system_is_its_fixed_price(capsys: pytest.CaptureFixture[
     fixed: dict[str, float] = {}
     tell_cost(Data(name="tiny", workload=TINY), "ours", _cost(17.0), fixed)
     more = Data(name="b-60", workload=_larger())
-    tell_cost(more, "ours", _cost(18.0), fixed)
-    said = capsys.readouterr()
+    tell_cost(more, "ours", _cost(27.0), fixed)
+    tell_cost(more, "ours", _cost(16.5), fixed)
+    captured = capsys.readouterr()
+    told = (captured.out + captured.err).splitlines()
     assert fixed == {"ours": 17.0}
-    assert "1.0 behind the fixed price" in said.out + said.err
+    assert "10.0 behind the fixed price" in told[1]
+    assert "records/s a core" in told[1]
+    assert "so no rate" in told[2]
 
 
 def _cost(cpu_s: float) -> Cost:
