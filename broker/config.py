@@ -32,7 +32,7 @@ from broker.security.settings import (
 )
 from broker.setting_values import ZOOKEEPER, parser_of
 from runtime.properties import ConfigurationError, Property
-from wire.net.security import Mechanism
+from wire.net.security import WITH_PASSWORDS, Mechanism
 
 UNLIMITED: Final = -1
 HOUR_MS: Final = 3_600_000
@@ -102,7 +102,7 @@ class BrokerConfig:
     ssl_principal_mapping_rules: PrincipalRules = DEFAULT_RULES
     ssl_endpoint_identification_algorithm: str = _one_of("https", "")
     sasl_enabled_mechanisms: tuple[Mechanism, ...] = ()
-    sasl_mechanism_inter_broker_protocol: str = _one_of(*(one.value for one in Mechanism))
+    sasl_mechanism_inter_broker_protocol: str = _one_of(*(one.value for one in WITH_PASSWORDS))
     sasl_jaas_config: Login | None = None
     sasl_server_max_receive_size: int = _at_least(1, 524_288, maximum=MAX_INT)
     super_users: tuple[str, ...] = ()

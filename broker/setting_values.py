@@ -11,7 +11,7 @@ from broker.listeners import MAX_PORT, parse_listeners, parse_protocol_map
 from broker.security.principal_mapping import PrincipalRules, parse_rules
 from broker.security.settings import Login, Secret, parse_jaas
 from runtime.properties import Property
-from wire.net.security import Mechanism
+from wire.net.security import WITH_PASSWORDS, Mechanism
 
 ZOOKEEPER: Final = re.compile(r"[^:,/\s]+:\d+(,[^:,/\s]+:\d+)*")
 
@@ -86,11 +86,10 @@ def _parse_login(entry: Property, _: Mapping[str, Any]) -> Login:
 
 def _parse_mechanisms(entry: Property, _: Mapping[str, Any]) -> tuple[Mechanism, ...]:
     names = [part.strip().upper() for part in entry.value.split(",") if part.strip()]
-    try:
-        return tuple(dict.fromkeys(map(Mechanism, names)))
-    except ValueError as error:
-        served = ", ".join(one.value for one in Mechanism)
-        raise entry.wrong(f"{entry.value!r}: only {served} are served") from error
+    served = {one.value: one for one in WITH_PASSWORDS}
+    if not served.keys() >= set(names):
+        raise entry.wrong(f"{entry.value!r}: only {', '.join(served)} are served")
+    return tuple(served[name] for name in dict.fromkeys(names))
 
 
 def _parse_principals(entry: Property, _: Mapping[str, Any]) -> tuple[str, ...]:

@@ -80,6 +80,12 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
 """What each key of the file is for; the reference page has a line for each."""
 
 
+OWN_LOGIN: Final = frozenset(
+    {"security.protocol", "sasl.mechanism", "sasl.mechanisms", "sasl.oauthbearer.method"}
+)
+"""Settings of an application that say how it logs in."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterConfig:
     """How to reach one Kafka cluster; `name` is its site, `dc1`."""
@@ -92,9 +98,12 @@ class ClusterConfig:
         """Return confluent-kafka's settings that reach this cluster.
 
         An application's `own` go before, so that it may have credentials of its own; but the
-        addresses are the cluster's.
+        addresses are the cluster's. An application that logs in by another mechanism, or gets
+        tokens in its own way, is not asked to use the cluster's.
         """
         reach = confluent_settings(self.security)
+        if not OWN_LOGIN.isdisjoint(own):
+            reach.pop("oauth_cb", None)
         return {**reach, **own, "bootstrap.servers": self.bootstrap_servers}
 
     @property

@@ -8,10 +8,22 @@ import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
+from runtime.tokens.librdkafka import oauth_callback
+from runtime.tokens.token_section import MEANINGS as TOKEN_MEANINGS
+from runtime.tokens.token_section import read_token_source
 from runtime.yaml_section import Section
-from wire.net.security import PLAINTEXT, Mechanism, Sasl, Security, Tls, reveal
+from wire.net.security import (
+    PLAINTEXT,
+    AnySasl,
+    BearerSasl,
+    Mechanism,
+    Sasl,
+    Security,
+    Tls,
+    reveal,
+)
 from wire.net.tls import make_context, reason_of
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -26,10 +38,12 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "ssl.key_password": "What the private key is encrypted with.",
         "ssl.key_password_file": "A file that holds `key_password`; read at each connection.",
         "ssl.check_hostname": "Hold the broker's name against its certificate.",
-        "sasl.mechanism": "The SASL mechanism.",
+        "sasl.mechanism": "The SASL mechanism. OAUTHBEARER takes one of the keys `token_...`, the "
+        "others `username` and `password`.",
         "sasl.username": "The user.",
         "sasl.password": "The password.",
         "sasl.password_file": "A file that holds `password`; read at each connection.",
+        **TOKEN_MEANINGS,
     }
 )
 """What each key of a cluster's section is for that is read here."""
@@ -81,18 +95,22 @@ def _try(section: Section, key: str, tls: Tls) -> None:
         raise section.error(key, f"cannot be used: {problem.strerror}") from None
 
 
-def _sasl(section: Section) -> Sasl:
-    mechanism = section.choice("mechanism", tuple(one.value for one in Mechanism))
+def _sasl(section: Section) -> AnySasl:
+    mechanism = Mechanism(section.choice("mechanism", tuple(one.value for one in Mechanism)))
+    if mechanism is Mechanism.OAUTHBEARER:
+        source = read_token_source(section)
+        section.finish()
+        return BearerSasl(source=source)
     username = section.string("username")
     password = section.secret("password")
     section.finish()
     assert password is not None, "it is required"
-    return Sasl(mechanism=Mechanism(mechanism), username=username, password=password)
+    return Sasl(mechanism=mechanism, username=username, password=password)
 
 
-def confluent_settings(security: Security) -> dict[str, str]:
+def confluent_settings(security: Security) -> dict[str, Any]:
     """Return the same for confluent-kafka (librdkafka's names)."""
-    settings = {"security.protocol": security.protocol}
+    settings: dict[str, Any] = {"security.protocol": security.protocol}
     tls, sasl = security.tls, security.sasl
     if tls is not None:
         settings["ssl.endpoint.identification.algorithm"] = (
@@ -109,6 +127,9 @@ def confluent_settings(security: Security) -> dict[str, str]:
             settings["ssl.key.password"] = reveal(tls.key_password)
     if sasl is not None:
         settings["sasl.mechanism"] = sasl.mechanism.value
+    if isinstance(sasl, BearerSasl):
+        settings["oauth_cb"] = oauth_callback(sasl.source)
+    elif sasl is not None:
         settings["sasl.username"] = sasl.username
         settings["sasl.password"] = reveal(sasl.password)
     return settings

@@ -20,7 +20,7 @@ from tests.doubles.certificates import Certificates
 from tests.failover.sites import pause
 from tests.forked import Process, start_program
 from tests.zookeeper import run_witness
-from wire.net.security import Mechanism, Sasl, Security, Tls
+from wire.net.security import WITH_PASSWORDS, Mechanism, Sasl, Security, Tls
 from wire.net.transport import Address
 
 HOST: Final = "127.0.0.1"
@@ -174,7 +174,7 @@ def _settings(
         "listeners": ",".join(f"{name}://{HOST}:{port}" for name, port in ports.items()),
         "inter.broker.listener.name": "SASL_SSL",
         "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
-        "sasl.enabled.mechanisms": ",".join(one.value for one in Mechanism),
+        "sasl.enabled.mechanisms": ",".join(one.value for one in WITH_PASSWORDS),
         "sasl.jaas.config": f"{SCRAM_MODULE} {who}",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(keystore),

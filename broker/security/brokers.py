@@ -56,5 +56,5 @@ def cluster_brokers(
 ) -> ClusterBrokers:
     """Return who is a broker by these settings. Raises BadSecurity."""
     own = inter_broker_security(config).sasl
-    names = () if own is None else (f"User:{own.username}",)
+    names = (f"User:{own.username}",) if isinstance(own, Sasl) else ()
     return ClusterBrokers(principals=frozenset((*super_users, *names)), secret=secret)

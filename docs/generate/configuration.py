@@ -13,7 +13,7 @@ from runtime.yaml_section import NO_DEFAULT, REQUIRED, Key
 EVERY_SECTION: Final = """
 clusters:
   dc1: {bootstrap: ["k:9092"], security_protocol: SASL_SSL, sasl: {mechanism: PLAIN, username: u, password: p}}
-  dc2: {bootstrap: ["k:9092"]}
+  dc2: {bootstrap: ["k:9092"], security_protocol: SASL_SSL, sasl: {mechanism: OAUTHBEARER, token_command: [c]}}
 flows:
   - {source: dc1, target: dc2, throttle: {topics: {"pattern": 1048576}}}
 coordination: {zookeeper: "w:2181", auth: {username: u, password: p}, tls: {check_hostname: true}}

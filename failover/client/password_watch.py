@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any, Final, Protocol
 
 from runtime.config import ClusterConfig
-from wire.net.security import FileSecret
+from wire.net.security import FileSecret, Sasl
 
 LOOK_S: Final = 1.0
 """The file is read so often, within calls of the application."""
@@ -32,7 +32,7 @@ class PasswordWatch:
         """`own` are the application's settings, `made_with` those that the client is made with."""
         sasl = cluster.security.sasl
         is_named = any(key in own for key in OWN)
-        self._sasl = None if sasl is None or is_named else sasl
+        self._sasl = sasl if isinstance(sasl, Sasl) and not is_named else None
         self._told = made_with.get("sasl.password")
         self._look_at = monotonic() + LOOK_S
 

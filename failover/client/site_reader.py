@@ -21,7 +21,10 @@ POLL_S: Final = 0.1
 BATCH: Final = 500
 
 # Settings that say how to reach a cluster, as opposed to how to consume from it or produce to it.
-CONNECTION_PREFIXES: Final = ("security.", "sasl.", "ssl.", "socket.", "broker.address.", "client.")
+CONNECTION_PREFIXES: Final = (
+    *("security.", "sasl.", "oauth_cb", "ssl."),
+    *("socket.", "broker.address.", "client."),
+)
 
 
 class SiteUnreadable(ConnectionError):

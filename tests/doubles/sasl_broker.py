@@ -66,6 +66,10 @@ class SaslScripts:
     password: str = RIGHT
     mechanisms: tuple[Mechanism, ...] = tuple(Mechanism)
     lifetime_ms: int = 0
+    tokens: set[str] = field(default_factory=set)
+    """Those of OAUTHBEARER that let a client in."""
+    messages: list[bytes] = field(default_factory=list)
+    """What clients have sent in SaslAuthenticate."""
     attempts: int = 0
     chosen: Mechanism = Mechanism.PLAIN
     _server: ScramServer | None = field(default=None)
@@ -88,6 +92,9 @@ class SaslScripts:
 
     async def _authenticate(self, _: RequestHeader, request: Any) -> SaslAuthenticateResponse:
         token = bytes(request.auth_bytes)
+        self.messages.append(token)
+        if self.chosen is Mechanism.OAUTHBEARER:
+            return self._bearer(token)
         if self.chosen is Mechanism.PLAIN:
             is_known = token == f"\0{self.username}\0{self.password}".encode()
             return self._done(b"" if is_known else None)
@@ -99,6 +106,16 @@ class SaslScripts:
                 error_code=0, auth_bytes=self._server.challenge(token), session_lifetime_ms=0
             )
         return self._done(self._server.finish(token))
+
+    def _bearer(self, message: bytes) -> SaslAuthenticateResponse:
+        """Refuse in two steps, as Kafka does (RFC 7628, 3.2.2)."""
+        if message == b"\x01":
+            return self._done(None)
+        head, said, *rest = message.split(b"\x01")
+        is_known = said.removeprefix(b"auth=Bearer ").decode() in self.tokens
+        if (head, rest, is_known) == (b"n,,", [b"", b""], True):
+            return self._done(b"")
+        return SaslAuthenticateResponse(error_code=0, auth_bytes=b'{"status":"invalid_token"}')
 
     def _done(self, answer: bytes | None) -> SaslAuthenticateResponse:
         if answer is None:

@@ -30,7 +30,7 @@ from tests.secured_cluster import (
     Secured,
     SecuredCluster,
 )
-from wire.net.security import Mechanism
+from wire.net.security import WITH_PASSWORDS
 
 SESSION_MS: Final = 3_000
 """How long the brokers take a client's word (connections.max.reauth.ms, KIP-368)."""
@@ -105,7 +105,7 @@ def _settings(
     settings = {
         "advertised.listeners": ",".join(told),
         "inter.broker.listener.name": "PLAINTEXT",
-        "sasl.enabled.mechanisms": ",".join(one.value for one in Mechanism),
+        "sasl.enabled.mechanisms": ",".join(one.value for one in WITH_PASSWORDS),
         "connections.max.reauth.ms": str(SESSION_MS),
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(keystore),

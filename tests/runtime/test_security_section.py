@@ -5,21 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from runtime.config import ClusterConfig, ConfigurationError, load
+from runtime.config import ConfigurationError
 from tests.doubles.certificates import KEY_PASSWORD, Certificates
-from wire.net.security import PLAINTEXT, Mechanism, reveal
+from tests.runtime.cluster_section import cluster
+from wire.net.security import PLAINTEXT, Mechanism, Sasl, reveal
 
-FILE = """\
-clusters:
-  dc1:
-    bootstrap: 127.0.0.1:9092
-    {security}
-  dc2: {{bootstrap: "127.0.0.1:9192"}}
-flows:
-  - source: dc1
-    target: dc2
-coordination: {{zookeeper: "127.0.0.1:2183"}}
-"""
 SASL = '{mechanism: SCRAM-SHA-512, username: mirror, password: "%s"}'
 FROM_OUTSIDE, FROM_A_FILE = "from outside", "from a file"
 
@@ -27,13 +17,6 @@ FROM_OUTSIDE, FROM_A_FILE = "from outside", "from a file"
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return Certificates(tmp_path_factory.mktemp("certificates"))
-
-
-def cluster(folder: Path, *security: str) -> ClusterConfig:
-    """Load a file whose first cluster has these lines."""
-    file = folder / "dc.yaml"
-    file.write_text(FILE.format(security="\n    ".join(security)))
-    return load(file).clusters["dc1"]
 
 
 def test_a_cluster_is_plaintext_unless_said_otherwise(tmp_path: Path) -> None:
@@ -59,7 +42,7 @@ def test_all_of_it_becomes_settings_of_both_clients(certificates: Certificates) 
     )
     tls, sasl = found.security.tls, found.security.sasl
     assert tls is not None
-    assert sasl is not None
+    assert isinstance(sasl, Sasl)
     assert (tls.ca, tls.checks_hostname) == (certificates.ca, False)
     assert (sasl.mechanism, sasl.username, sasl.password) == (
         Mechanism.SCRAM_SHA_512,
@@ -88,13 +71,13 @@ def test_secrets_come_from_the_environment_and_from_files(
     monkeypatch.setenv("DC1_SECRET", FROM_OUTSIDE)
     protocol = "security_protocol: SASL_PLAINTEXT"
     found = cluster(tmp_path, protocol, f"sasl: {SASL % '${DC1_SECRET}'}")
-    assert found.security.sasl is not None
+    assert isinstance(found.security.sasl, Sasl)
     assert found.security.sasl.password == FROM_OUTSIDE
     (tmp_path / "secret").write_text(f"{FROM_A_FILE}\n")
     found = cluster(
         tmp_path, protocol, "sasl: {mechanism: PLAIN, username: m, password_file: secret}"
     )
-    assert found.security.sasl is not None
+    assert isinstance(found.security.sasl, Sasl)
     assert reveal(found.security.sasl.password) == FROM_A_FILE
 
 

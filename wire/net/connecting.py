@@ -12,7 +12,7 @@ from wire.net.connection import DEFAULT_REQUEST_TIMEOUT_MS, Connection, MaySend,
 from wire.net.errors import AuthenticationFailed, BrokerUnreachable, NetworkFault
 from wire.net.frames import MAX_RESPONSE_BYTES
 from wire.net.sasl import RenewedSession, authenticate
-from wire.net.security import Sasl
+from wire.net.security import AnySasl
 from wire.net.tls import TlsTransport
 from wire.net.transport import Address, Dial, dial_tcp
 from wire.primitives import pack_int16
@@ -34,7 +34,7 @@ class ConnectionSettings:
     client_id: str
     cluster_name: str = ""
     """Put before the address in what connections and faults say."""
-    sasl: Sasl | None = None
+    sasl: AnySasl | None = None
     request_timeout_ms: int = DEFAULT_REQUEST_TIMEOUT_MS
     max_response_bytes: int = MAX_RESPONSE_BYTES
     dial: Dial = dial_tcp
@@ -82,7 +82,7 @@ async def connect(
     return connection
 
 
-async def _begin_session(connection: Connection, sasl: Sasl) -> None:
+async def _begin_session(connection: Connection, sasl: AnySasl) -> None:
     lifetime_ms = await authenticate(connection, sasl)
     if lifetime_ms > 0:
         connection.session = RenewedSession(connection, sasl, lifetime_ms)

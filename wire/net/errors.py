@@ -22,6 +22,10 @@ class AuthenticationFailed(BrokerUnreachable):
     """
 
 
+class TokenUnavailable(AuthenticationFailed):
+    """No bearer token could be had; the broker has been told nothing."""
+
+
 class ConnectionClosed(NetworkFault):
     """The connection ended before the answer came; whether the request was obeyed is unknown."""
 

@@ -10,37 +10,78 @@ from wire.errors import ErrorCode
 from wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from wire.messages.sasl_handshake import SaslHandshakeRequest
 from wire.net.connection import Connection
-from wire.net.errors import AuthenticationFailed, ConnectionClosed, NetworkFault
+from wire.net.errors import (
+    AuthenticationFailed,
+    ConnectionClosed,
+    NetworkFault,
+    TokenUnavailable,
+)
+from wire.net.oauthbearer import HEARD
+from wire.net.oauthbearer import client_first as bearer_first
 from wire.net.retries import code_of
 from wire.net.scram import ScramRefused, client_final, client_first, verify_server
-from wire.net.security import Mechanism, Sasl, reveal
+from wire.net.security import AnySasl, BearerSasl, Mechanism, Sasl, Token, reveal
 
 RENEWED_FROM: Final = 0.85
 RENEWED_WITHIN: Final = 0.1
 """Kafka's own clients renew after 85 to 95 % of the lifetime (KIP-368)."""
+TOKEN_AGAIN_S: Final = 1.0
+"""After a token could not be had, for as long as the session still holds."""
 _NONCE_BYTES: Final = 24
+_AT_ONCE: Final = trio.CapacityLimiter(4)
+"""Threads that wait for tokens; more would take the threads that look up addresses."""
 
 
-async def authenticate(connection: Connection, sasl: Sasl) -> int:
+async def authenticate(connection: Connection, sasl: AnySasl) -> int:
     """Return for how long, in milliseconds, the broker takes our word; 0 for ever.
 
-    Raises AuthenticationFailed, and what `Connection.exchange` raises.
+    Raises AuthenticationFailed, and what `Connection.exchange` raises. TokenUnavailable comes
+    before the broker has been told anything: the connection is as it was.
     """
-    answer = await connection.exchange(SaslHandshakeRequest(mechanism=sasl.mechanism.value))
-    if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
-        offered = ", ".join(answer.mechanisms) or "none"
-        raise _failed(connection, f"{sasl.mechanism.value} is not enabled there, only {offered}")
-    if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
-        raise _failed(connection, "this listener does not ask for SASL")
-    if answer.error_code != ErrorCode.NONE:
-        raise _failed(connection, code_of(answer.error_code).name)
+    if isinstance(sasl, BearerSasl):
+        token = await _token(connection, sasl)
+        await _shake_hands(connection, sasl.mechanism)
+        return await _bearer(connection, sasl, token)
+    await _shake_hands(connection, sasl.mechanism)
     if sasl.mechanism is Mechanism.PLAIN:
-        token = f"\0{sasl.username}\0{reveal(sasl.password)}".encode()
-        return (await _step(connection, token)).session_lifetime_ms
+        message = f"\0{sasl.username}\0{reveal(sasl.password)}".encode()
+        return (await _step(connection, message)).session_lifetime_ms
     try:
         return await _scram(connection, sasl)
     except ScramRefused as refused:
         raise _failed(connection, str(refused)) from refused
+
+
+async def _shake_hands(connection: Connection, mechanism: Mechanism) -> None:
+    answer = await connection.exchange(SaslHandshakeRequest(mechanism=mechanism.value))
+    if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+        offered = ", ".join(answer.mechanisms) or "none"
+        raise _failed(connection, f"{mechanism.value} is not enabled there, only {offered}")
+    if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
+        raise _failed(connection, "this listener does not ask for SASL")
+    if answer.error_code != ErrorCode.NONE:
+        raise _failed(connection, code_of(answer.error_code).name)
+
+
+async def _token(connection: Connection, sasl: BearerSasl) -> Token:
+    try:
+        return await trio.to_thread.run_sync(
+            sasl.source.token, abandon_on_cancel=True, limiter=_AT_ONCE
+        )
+    except TokenUnavailable as reason:
+        raise TokenUnavailable(f"{connection.name}: {reason}") from None
+
+
+async def _bearer(connection: Connection, sasl: BearerSasl, token: Token) -> int:
+    try:
+        answer = await _step(connection, bearer_first(token.text))
+        if answer.auth_bytes:  # a refusal, behind which the broker says why
+            await _step(connection, HEARD)
+            raise _failed(connection, "the token is refused")
+    except AuthenticationFailed:
+        sasl.source.forget(token)
+        raise
+    return answer.session_lifetime_ms
 
 
 async def _scram(connection: Connection, sasl: Sasl) -> int:
@@ -72,11 +113,11 @@ class RenewedSession:
     A connection that nobody uses is left alone: a broker looks at the time when it is asked.
     """
 
-    def __init__(self, connection: Connection, sasl: Sasl, lifetime_ms: int) -> None:
+    def __init__(self, connection: Connection, sasl: AnySasl, lifetime_ms: int) -> None:
         self._connection = connection
         self._sasl = sasl
         self._one_at_a_time = trio.Lock()
-        self._renew_at = _renewal(lifetime_ms)
+        self._renew_at, self._ends_at = _renewal(lifetime_ms)
 
     async def wait_fresh(self) -> None:
         """Return once nobody has to authenticate; raises ConnectionClosed when that failed.
@@ -91,18 +132,26 @@ class RenewedSession:
     async def _renew(self) -> None:
         try:
             lifetime_ms = await authenticate(self._connection, self._sasl)
+        except TokenUnavailable as fault:
+            # The issuer may be back before the session is over; until then the broker serves us.
+            self._renew_at = trio.current_time() + TOKEN_AGAIN_S
+            if self._renew_at < self._ends_at:
+                return
+            self._connection.close(f"not authenticated again: {fault}")
+            raise ConnectionClosed(str(fault)) from fault
         except NetworkFault as fault:
             self._connection.close(f"not authenticated again: {fault}")
             raise ConnectionClosed(str(fault)) from fault
         except BaseException:
             self._connection.close("authenticating again was given up")
             raise
-        self._renew_at = _renewal(lifetime_ms)
+        self._renew_at, self._ends_at = _renewal(lifetime_ms)
 
 
-def _renewal(lifetime_ms: int) -> float:
-    """Return when, by trio's clock, a session that begins now is to be renewed."""
+def _renewal(lifetime_ms: int) -> tuple[float, float]:
+    """Return when, by trio's clock, a session that begins now is to be renewed, and its end."""
     if lifetime_ms <= 0:
-        return float("inf")
+        return float("inf"), float("inf")
     spread = random.random() * RENEWED_WITHIN  # noqa: S311 - spreads clients, keeps no secret
-    return trio.current_time() + lifetime_ms / 1_000 * (RENEWED_FROM + spread)
+    now, lifetime_s = trio.current_time(), lifetime_ms / 1_000
+    return now + lifetime_s * (RENEWED_FROM + spread), now + lifetime_s

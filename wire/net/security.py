@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +40,11 @@ class Mechanism(Enum):
     PLAIN = "PLAIN"
     SCRAM_SHA_256 = "SCRAM-SHA-256"
     SCRAM_SHA_512 = "SCRAM-SHA-512"
+    OAUTHBEARER = "OAUTHBEARER"
+
+
+WITH_PASSWORDS: Final = (Mechanism.PLAIN, Mechanism.SCRAM_SHA_256, Mechanism.SCRAM_SHA_512)
+"""The mechanisms whose credentials are a name and a password."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +72,48 @@ class Sasl:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A bearer token, which is never shown, and its end in milliseconds since the epoch."""
+
+    text: str = field(repr=False)
+    expires_at_ms: int | None = None
+    """None where nobody says."""
+
+
+class TokenSource(Protocol):
+    """Where tokens come from. Any thread may call it."""
+
+    def token(self) -> Token:
+        """Return a token that has not expired; blocks, within a deadline of its own.
+
+        Raises TokenUnavailable, whose text names the setting and never shows a token.
+        """
+
+    def forget(self, token: Token) -> None:
+        """Do not return this token again: a broker has refused it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BearerSasl:
+    """A login by tokens (RFC 7628, KIP-255)."""
+
+    source: TokenSource
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """Return OAUTHBEARER."""
+        return Mechanism.OAUTHBEARER
+
+
+AnySasl: TypeAlias = Sasl | BearerSasl
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
     """One of Kafka's four security protocols, by what is there."""
 
     tls: Tls | None = None
-    sasl: Sasl | None = None
+    sasl: AnySasl | None = None
 
     @property
     def protocol(self) -> str:

@@ -1,7 +1,5 @@
 """Authentication on a connection: each mechanism, each refusal, and renewal in time."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,43 +7,16 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.doubles.fake_cluster import FakeBroker, FakeCluster
-from tests.doubles.memory_transport import memory_transport
 from tests.doubles.sasl_broker import AUTHENTICATE, HANDSHAKE, RIGHT, WRONG, SaslScripts
-from wire.messages.metadata import MetadataRequest
+from tests.wire.net.sasl_pool import METADATA, PLACE, pool_with
 from wire.net import AuthenticationFailed, ConnectionClosed
 from wire.net.backoff import LONGEST_REFUSED_DELAY_S
-from wire.net.connecting import ConnectionSettings
-from wire.net.pool import ConnectionPool
-from wire.net.security import FileSecret, Mechanism, Sasl
-from wire.net.transport import Address, Transport
+from wire.net.security import WITH_PASSWORDS, FileSecret, Mechanism, Sasl
 
-PLACE: Address = ("memory", 1)
-METADATA = MetadataRequest(topics=())
 SCRAM = Sasl(mechanism=Mechanism.SCRAM_SHA_512, username="mirror", password=RIGHT)
 
 
-@asynccontextmanager
-async def pool_with(
-    sasl: Sasl, scripts: SaslScripts
-) -> AsyncIterator[tuple[ConnectionPool, FakeBroker]]:
-    """Give a pool whose only broker asks for SASL."""
-    cluster = FakeCluster()
-    broker = cluster.brokers[0] = FakeBroker(cluster, 0)
-    scripts.install(broker)
-    async with trio.open_nursery() as nursery:
-
-        async def dial(_: Address) -> Transport:
-            transport, far_end = memory_transport()
-            nursery.start_soon(broker.serve, far_end)
-            return transport
-
-        settings = ConnectionSettings(client_id="test", cluster_name="dc2", sasl=sasl, dial=dial)
-        yield ConnectionPool(nursery, settings), broker
-        nursery.cancel_scope.cancel()
-
-
-@pytest.mark.parametrize("mechanism", Mechanism)
+@pytest.mark.parametrize("mechanism", WITH_PASSWORDS)
 async def test_each_mechanism_lets_us_in(mechanism: Mechanism) -> None:
     sasl = Sasl(mechanism=mechanism, username="mirror", password=RIGHT)
     scripts = SaslScripts()
@@ -64,7 +35,7 @@ async def test_a_wrong_password_names_cluster_address_and_cause() -> None:
     assert RIGHT not in repr(SCRAM)
 
 
-@pytest.mark.parametrize("mechanism", Mechanism)
+@pytest.mark.parametrize("mechanism", WITH_PASSWORDS)
 async def test_a_password_that_changes_on_the_broker_and_in_its_file_is_taken_up(
     mechanism: Mechanism,
     tmp_path: Path,

@@ -1,0 +1,115 @@
+"""One POST over HTTPS, within a deadline and a limit of bytes. It blocks."""
+
+import socket
+import ssl
+from dataclasses import dataclass
+from time import monotonic
+from typing import Final
+from urllib.parse import urlsplit
+
+import h11
+
+from runtime.tokens.answers import MOST_ANSWER_BYTES
+
+_HTTPS_PORT: Final = 443
+_CHUNK_BYTES: Final = 16 * 1024
+
+
+class Silent(Exception):
+    """The server's answer is none that can be used; the text says why, and quotes nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpsAddress:
+    """Where to ask; `target` is the path with what is behind it."""
+
+    host: str
+    port: int
+    target: str
+
+    def __str__(self) -> str:
+        """Return it without a query, which may hold a secret."""
+        return f"https://{self.authority}{self.target.partition('?')[0]}"
+
+    @property
+    def authority(self) -> str:
+        """Return what the header Host says."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _HTTPS_PORT else f"{host}:{self.port}"
+
+
+def parse_https(url: str) -> HttpsAddress:
+    """Return the parts of an address. Raises ValueError, which does not quote it."""
+    parts = urlsplit(url)
+    if parts.scheme != "https":
+        raise ValueError("must begin with https://: a secret is sent there")
+    if "@" in parts.netloc or parts.fragment:
+        raise ValueError("must have neither a user nor a fragment")
+    if not parts.hostname or not url.isascii() or not url.isprintable() or " " in url:
+        raise ValueError("is not an address of the form https://host:port/path")
+    query = f"?{parts.query}" if parts.query else ""
+    return HttpsAddress(
+        host=parts.hostname, port=parts.port or _HTTPS_PORT, target=(parts.path or "/") + query
+    )
+
+
+def post(
+    address: HttpsAddress,
+    context: ssl.SSLContext,
+    headers: list[tuple[str, str]],
+    body: bytes,
+    *,
+    deadline_s: float,
+) -> tuple[int, bytes]:
+    """Return the status and the body of the answer; a redirection is an answer like others.
+
+    Raises TimeoutError, OSError, ssl.SSLError, and Silent for what is no answer of HTTP.
+    """
+    deadline = monotonic() + deadline_s
+    plain = socket.create_connection((address.host, address.port), _left(deadline))
+    with plain, context.wrap_socket(plain, server_hostname=address.host) as encrypted:
+        http = h11.Connection(h11.CLIENT)
+        request = h11.Request(
+            method="POST",
+            target=address.target,
+            headers=[
+                ("Host", address.authority),
+                *headers,
+                ("Content-Length", f"{len(body)}"),
+                ("Connection", "close"),
+            ],
+        )
+        for event in (request, h11.Data(data=body), h11.EndOfMessage()):
+            encrypted.settimeout(_left(deadline))
+            encrypted.sendall(http.send(event) or b"")
+        try:
+            return _answer(http, encrypted, deadline)
+        except h11.RemoteProtocolError:
+            raise Silent("what it answers is not HTTP, or is cut off") from None
+
+
+def _answer(http: h11.Connection, encrypted: ssl.SSLSocket, deadline: float) -> tuple[int, bytes]:
+    status, body = 0, bytearray()
+    while True:
+        event = http.next_event()
+        if event is h11.NEED_DATA:
+            encrypted.settimeout(_left(deadline))
+            http.receive_data(encrypted.recv(_CHUNK_BYTES))
+        elif isinstance(event, h11.Response):
+            status = event.status_code
+        elif isinstance(event, h11.Data):
+            body += event.data
+            if len(body) > MOST_ANSWER_BYTES:
+                raise Silent(f"answers more than {MOST_ANSWER_BYTES} bytes")
+        elif isinstance(event, h11.EndOfMessage):
+            return status, bytes(body)
+        elif isinstance(event, h11.ConnectionClosed):
+            raise Silent("closed the connection without an answer")
+
+
+def _left(deadline: float) -> float:
+    """Return the seconds that are left. Raises TimeoutError when there are none."""
+    left = deadline - monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left

@@ -1,0 +1,32 @@
+"""A token in a file that somebody else renews, as Kubernetes and sidecars do."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from runtime.clock import wall_ms
+from runtime.tokens.answers import MOST_ANSWER_BYTES, token_of_text
+from wire.net.errors import TokenUnavailable
+from wire.net.security import Token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenFile:
+    """Reads the file at each login and at each renewal."""
+
+    key: str
+    """The setting that names it, for complaints."""
+    file: Path
+
+    def token(self) -> Token:
+        """Return what the file holds now. Raises TokenUnavailable."""
+        try:
+            with self.file.open("rb") as opened:
+                content = opened.read(MOST_ANSWER_BYTES + 1)
+            return token_of_text(content, wall_ms())
+        except OSError as problem:
+            raise TokenUnavailable(f"{self.key}: {self.file}: {problem.strerror}") from None
+        except TokenUnavailable as problem:
+            raise TokenUnavailable(f"{self.key}: {self.file}: {problem}") from None
+
+    def forget(self, token: Token) -> None:
+        """Do nothing: the file is read each time."""
