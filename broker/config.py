@@ -104,6 +104,11 @@ class BrokerConfig:
     sasl_enabled_mechanisms: tuple[Mechanism, ...] = ()
     sasl_mechanism_inter_broker_protocol: str = _one_of(*(one.value for one in WITH_PASSWORDS))
     sasl_jaas_config: Login | None = None
+    sasl_oauthbearer_jwks_endpoint_url: Path | None = None
+    sasl_oauthbearer_expected_audience: tuple[str, ...] = ()
+    sasl_oauthbearer_expected_issuer: str | None = None
+    sasl_oauthbearer_sub_claim_name: str = "sub"
+    sasl_oauthbearer_clock_skew_seconds: int = _at_least(0, 30, maximum=MAX_INT)
     sasl_server_max_receive_size: int = _at_least(1, 524_288, maximum=MAX_INT)
     super_users: tuple[str, ...] = ()
     authorizer_class_name: str = _one_of("", *AUTHORIZERS)

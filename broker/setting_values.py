@@ -5,13 +5,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
+from urllib.parse import unquote, urlsplit
 
 from broker.connection_limits import parse_overrides
 from broker.listeners import MAX_PORT, parse_listeners, parse_protocol_map
 from broker.security.principal_mapping import PrincipalRules, parse_rules
 from broker.security.settings import Login, Secret, parse_jaas
 from runtime.properties import Property
-from wire.net.security import WITH_PASSWORDS, Mechanism
+from wire.net.security import Mechanism
 
 ZOOKEEPER: Final = re.compile(r"[^:,/\s]+:\d+(,[^:,/\s]+:\d+)*")
 
@@ -86,10 +87,11 @@ def _parse_login(entry: Property, _: Mapping[str, Any]) -> Login:
 
 def _parse_mechanisms(entry: Property, _: Mapping[str, Any]) -> tuple[Mechanism, ...]:
     names = [part.strip().upper() for part in entry.value.split(",") if part.strip()]
-    served = {one.value: one for one in WITH_PASSWORDS}
-    if not served.keys() >= set(names):
-        raise entry.wrong(f"{entry.value!r}: only {', '.join(served)} are served")
-    return tuple(served[name] for name in dict.fromkeys(names))
+    try:
+        return tuple(dict.fromkeys(map(Mechanism, names)))
+    except ValueError as error:
+        served = ", ".join(one.value for one in Mechanism)
+        raise entry.wrong(f"{entry.value!r}: only {served} are served") from error
 
 
 def _parse_principals(entry: Property, _: Mapping[str, Any]) -> tuple[str, ...]:
@@ -119,6 +121,18 @@ def _parse_some(entry: Property, limits: Mapping[str, Any]) -> tuple[str, ...]:
     if not chosen:
         raise entry.wrong(f"names none of {', '.join(limits['choices'])}")
     return tuple(dict.fromkeys(chosen))
+
+
+def _parse_texts(entry: Property, _: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(part.strip() for part in entry.value.split(",") if part.strip())
+
+
+def _parse_file_url(entry: Property, _: Mapping[str, Any]) -> Path:
+    """Read `file:///path`. Kafka takes an address of the issuer as well; a broker asks nobody."""
+    parts = urlsplit(entry.value)
+    if parts.scheme != "file" or parts.netloc not in {"", "localhost"} or not parts.path:
+        raise entry.wrong(f"{entry.value!r:.200} is not of the form file:///path")
+    return Path(unquote(parts.path))
 
 
 def _parse_lower(entry: Property, limits: Mapping[str, Any]) -> str:
@@ -162,6 +176,8 @@ _PARSERS: Final[Mapping[str, Parser]] = {
     "listener.security.protocol.map": parse_protocol_map,
     "inter.broker.listener.name": _parse_name,
     "sasl.enabled.mechanisms": _parse_mechanisms,
+    "sasl.oauthbearer.jwks.endpoint.url": _parse_file_url,
+    "sasl.oauthbearer.expected.audience": _parse_texts,
     "super.users": _parse_principals,
     "max.connections.per.ip.overrides": _parse_overrides,
     "ssl.principal.mapping.rules": _parse_principal_rules,

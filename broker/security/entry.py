@@ -12,6 +12,7 @@ from broker.security.credentials import ScramUsers
 from broker.security.gate import ANONYMOUS, Gate, Passage
 from broker.security.settings import ListenerSecurity
 from broker.security.tls import HandshakeFailed, ServerContext, TlsPeer
+from runtime.clock import wall_ms
 
 AUTHENTICATE_WITHIN_S: Final = 30.0
 """From being accepted to being known. Kafka has no such limit, only the one of idle connections,
@@ -48,11 +49,7 @@ class Entrance:
         self.listener = listener
         self._tls = security.tls
         self._context = None if security.tls is None else ServerContext(security.tls)
-        self._gate = (
-            for_brokers
-            if security.logins is None
-            else Gate(security.logins, users, security.session_lifetime_ms)
-        )
+        self._gate = for_brokers if security.logins is None else _gate(security, users)
 
     async def admit(self, peer_socket: socket.socket) -> Entry | None:
         """Return how it came in, None when it left at once. Raises HandshakeFailed and OSError."""
@@ -82,6 +79,17 @@ class Entrance:
         if name is None:
             raise HandshakeFailed(f"no rule of ssl.principal.mapping.rules fits {subject!r:.200}")
         return f"User:{name}"
+
+
+def _gate(security: ListenerSecurity, users: ScramUsers) -> Gate:
+    assert security.logins is not None, "the listener asks for SASL"
+    tokens = None
+    if security.tokens is not None:
+        # Half a second and 20 MiB of libraries, which brokers without tokens are spared.
+        from broker.security.token_users import JwksUsers  # noqa: PLC0415
+
+        tokens = JwksUsers(security.tokens, wall_ms)
+    return Gate(security.logins, users, security.session_lifetime_ms, tokens=tokens)
 
 
 async def _shake_hands(tls: TlsPeer, deadline: float) -> bool:

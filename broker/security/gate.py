@@ -19,6 +19,13 @@ from broker.framing import SIZE, CloseConnection
 from broker.security.credentials import PlainUsers, ScramUsers
 from broker.security.scram import Challenge, Garbled, challenge, finish, parse_client_first
 from broker.security.settings import Login
+from broker.security.token_exchange import (
+    REFUSAL,
+    GarbledBearer,
+    TokenRefused,
+    TokenUsers,
+    parse_token_message,
+)
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader, decode_request_header, encode_response
 from wire.messages.api_versions import ApiVersionsRequest
@@ -68,6 +75,7 @@ class Gate:
         scram: ScramUsers,
         session_lifetime_ms: int,
         *,
+        tokens: TokenUsers | None = None,
         is_for_brokers: bool = False,
     ) -> None:
         """`is_for_brokers`: only they pass by it, and clients are asked for nothing."""
@@ -75,6 +83,7 @@ class Gate:
         self.mechanisms = tuple(mechanism.value for mechanism in logins)
         self.session_lifetime_ms = session_lifetime_ms
         self.scram = scram
+        self.tokens = tokens
         self.plain = PlainUsers(logins[Mechanism.PLAIN].users if Mechanism.PLAIN in logins else {})
 
 
@@ -88,6 +97,9 @@ class Passage:
         self._mechanism: Mechanism | None = None
         self._takes_bare_tokens = False
         self._challenge: Challenge | None = None
+        self._unheard: str | None = None
+        """Why a token was refused, until the client has taken note that it was."""
+        self._session_lifetime_ms = 0
         self._expires_at_ms: int | None = None
         self._began_at_ms: int | None = None
 
@@ -173,7 +185,7 @@ class Passage:
             answer = SaslAuthenticateResponse(
                 error_code=ErrorCode.NONE,
                 auth_bytes=token,
-                session_lifetime_ms=self._gate.session_lifetime_ms if is_inside else 0,
+                session_lifetime_ms=self._session_lifetime_ms if is_inside else 0,
             )
         pieces = list(encode_response(header.correlation_id, answer, header.api_version))
         return Step(answer=pieces, refusal=refusal)
@@ -193,6 +205,8 @@ class Passage:
         if self._mechanism is Mechanism.PLAIN:
             self._let_in(self._plain(token), now_ms)
             return b""
+        if self._mechanism is Mechanism.OAUTHBEARER:
+            return self._bearer(token, now_ms)
         try:
             return self._scram(self._mechanism, token, now_ms)
         except Garbled as reason:
@@ -215,6 +229,23 @@ class Passage:
             raise AuthenticationFailed("Authentication failed: Invalid username or password")
         _check_authorization(authorization_id, username)
         return username
+
+    def _bearer(self, message: bytes, now_ms: int) -> bytes:
+        """Let a token's owner in; a refusal takes two steps (RFC 7628, 3.2.3), as in Kafka."""
+        assert self._gate.tokens is not None, "the mechanism is enabled"
+        if self._unheard is not None:
+            raise AuthenticationFailed(self._unheard)
+        try:
+            shown = parse_token_message(message)
+            owner = self._gate.tokens.let_in(shown.text)
+        except GarbledBearer as reason:
+            raise AuthenticationFailed(f"Authentication failed: {reason}") from reason
+        except TokenRefused as reason:
+            self._unheard = f"Authentication failed: {reason}"
+            return REFUSAL
+        _check_authorization(shown.authorization_id, owner.name)
+        self._let_in(owner.name, now_ms, lasts_ms=owner.lasts_ms, served_ms=owner.served_ms)
+        return b""
 
     def _scram(self, mechanism: Mechanism, token: bytes, now_ms: int) -> bytes:
         if self._challenge is None:
@@ -239,7 +270,10 @@ class Passage:
         self._let_in(asked.first.username, now_ms)
         return last
 
-    def _let_in(self, username: str, now_ms: int) -> None:
+    def _let_in(
+        self, username: str, now_ms: int, *, lasts_ms: int | None = None, served_ms: int = 0
+    ) -> None:
+        """Note who it is; `lasts_ms` and `served_ms` are those of a token's owner."""
         principal = f"User:{username}"
         if self.principal not in {ANONYMOUS, principal}:
             raise AuthenticationFailed(
@@ -249,7 +283,12 @@ class Passage:
         self.principal = principal
         self.state = State.INSIDE
         lifetime_ms = self._gate.session_lifetime_ms
-        self._expires_at_ms = now_ms + lifetime_ms if lifetime_ms else None
+        if lasts_ms is None:
+            served_ms = lasts_ms = lifetime_ms
+        elif lifetime_ms:
+            lasts_ms, served_ms = min(lasts_ms, lifetime_ms), min(served_ms, lifetime_ms)
+        self._session_lifetime_ms = lasts_ms
+        self._expires_at_ms = now_ms + served_ms if served_ms else None
 
 
 def _check_authorization(authorization_id: str | None, username: str) -> None:

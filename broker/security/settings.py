@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol
 
 from broker.listeners import Listener
 from broker.security.principal_mapping import DEFAULT_RULES, PrincipalRules
+from wire.net.scram import HASHES
 from wire.net.security import Mechanism, Sasl, Security, Tls
 
 LISTENER_PREFIX: Final = "listener.name."
@@ -37,6 +38,11 @@ OF_ONE_LISTENER: Final = frozenset(
         "sasl.enabled.mechanisms",
         "connections.max.reauth.ms",
         "max.connections",
+        "sasl.oauthbearer.jwks.endpoint.url",
+        "sasl.oauthbearer.expected.audience",
+        "sasl.oauthbearer.expected.issuer",
+        "sasl.oauthbearer.sub.claim.name",
+        "sasl.oauthbearer.clock.skew.seconds",
         JAAS,
     }
 )
@@ -49,6 +55,7 @@ _OPTION: Final = re.compile(r"([^\s=]+)=(?:\"([^\"]*)\"|'([^']*)'|(\S+))")
 _MODULES: Final = (
     "org.apache.kafka.common.security.plain.PlainLoginModule",
     "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
 )
 _USER: Final = "user_"
 
@@ -96,6 +103,18 @@ class ServerTls:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TokenRules:
+    """What a token has to say of itself; `jwks` has the keys that it may be signed with."""
+
+    jwks: Path
+    audiences: tuple[str, ...] = ()
+    """A token has to be for one of them; without any it may be for whom it likes."""
+    issuer: str | None = None
+    principal_claim: str = "sub"
+    clock_skew_s: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerSecurity:
     """The TLS and SASL that one listener asks of its clients."""
 
@@ -104,6 +123,8 @@ class ListenerSecurity:
     """The mechanisms enabled, None without SASL."""
     session_lifetime_ms: int = 0
     """For how long a client's word is taken (connections.max.reauth.ms, KIP-368); 0 for ever."""
+    tokens: TokenRules | None = None
+    """Where OAUTHBEARER is enabled."""
 
 
 class ListenerSettings(Protocol):
@@ -149,9 +170,12 @@ def parse_jaas(line: str) -> Login:
 def security_of(config: ListenerSettings, listener: Listener) -> ListenerSecurity:
     """Return what a listener asks. Raises BadSecurity where settings are missing or contradict."""
     protocol = listener.protocol
+    logins = _logins(config, listener) if protocol.uses_sasl else None
+    takes_tokens = logins is not None and Mechanism.OAUTHBEARER in logins
     return ListenerSecurity(
         tls=_tls(config, listener) if protocol.uses_tls else None,
-        logins=_logins(config, listener) if protocol.uses_sasl else None,
+        logins=logins,
+        tokens=_tokens(config, listener) if takes_tokens else None,
         session_lifetime_ms=config.of_listener(listener.name, "connections.max.reauth.ms"),
     )
 
@@ -184,6 +208,24 @@ def _logins(config: ListenerSettings, listener: Listener) -> Mapping[Mechanism, 
     if not enabled:
         raise BadSecurity("sasl.enabled.mechanisms", f"missing: {listener} asks for SASL")
     return {mechanism: _login(config, listener, mechanism) for mechanism in enabled}
+
+
+def _tokens(config: ListenerSettings, listener: Listener) -> TokenRules:
+    def of(setting: str) -> Any:  # noqa: ANN401 - one type for each
+        return config.of_listener(listener.name, f"sasl.oauthbearer.{setting}")
+
+    jwks = of("jwks.endpoint.url")
+    if jwks is None:
+        raise BadSecurity(
+            "sasl.oauthbearer.jwks.endpoint.url", f"missing: {listener} takes tokens (OAUTHBEARER)"
+        )
+    return TokenRules(
+        jwks=jwks,
+        audiences=of("expected.audience"),
+        issuer=of("expected.issuer"),
+        principal_claim=of("sub.claim.name"),
+        clock_skew_s=of("clock.skew.seconds"),
+    )
 
 
 def _login(config: ListenerSettings, listener: Listener, mechanism: Mechanism) -> Login:
@@ -232,6 +274,6 @@ def initial_scram_users(config: ListenerSettings) -> Iterator[tuple[Mechanism, s
     """Yield mechanism, name and password of the SCRAM users that the settings name."""
     for listener in config.listeners:
         for mechanism, login in (security_of(config, listener).logins or {}).items():
-            if mechanism is not Mechanism.PLAIN:
+            if mechanism in HASHES:
                 for name, password in login.users.items():
                     yield mechanism, name, password

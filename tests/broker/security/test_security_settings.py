@@ -9,6 +9,7 @@ from broker.dynamic_config import DynamicConfig
 from broker.listeners import Listener, SecurityProtocol
 from broker.security.settings import (
     ServerTls,
+    TokenRules,
     initial_scram_users,
     inter_broker_security,
     parse_jaas,
@@ -140,6 +141,18 @@ def test_one_jaas_line_may_be_for_all() -> None:
             "f:1: sasl.enabled.mechanisms: 'GSSAPI': only PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
         ),
         (
+            {"sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER"},
+            "f: sasl.oauthbearer.jwks.endpoint.url: missing: CLIENTS://:9093 takes tokens",
+        ),
+        (
+            {"sasl.oauthbearer.jwks.endpoint.url": "https://issuer/jwks"},
+            "f:1: sasl.oauthbearer.jwks.endpoint.url: 'https://issuer/jwks' is not of the form",
+        ),
+        (
+            {"sasl.mechanism.inter.broker.protocol": "OAUTHBEARER"},
+            "f:1: sasl.mechanism.inter.broker.protocol: 'OAUTHBEARER' is none of PLAIN",
+        ),
+        (
             {"sasl.enabled.mechanisms": ""},
             "f:1: sasl.enabled.mechanisms: missing: CLIENTS://:9093 asks for SASL",
         ),
@@ -165,6 +178,27 @@ def test_what_cannot_be_served_is_refused_by_name(changed: dict[str, str], said:
     with pytest.raises(ConfigurationError) as caught:
         load({**BOTH, **changed})
     assert str(caught.value).startswith(said)
+
+
+def test_a_listener_may_have_rules_of_its_own_for_tokens() -> None:
+    of_clients = "listener.name.clients.sasl.oauthbearer"
+    config = load(
+        {
+            **BOTH,
+            "sasl.oauthbearer.jwks.endpoint.url": "file:///etc/kafka/jw%20ks.json",
+            "listener.name.clients.sasl.enabled.mechanisms": "OAUTHBEARER",
+            f"{of_clients}.expected.audience": "kafka, dc1",
+            f"{of_clients}.expected.issuer": "https://issuer",
+        }
+    )
+    [tokens] = [found for one in config.listeners if (found := security_of(config, one).tokens)]
+    assert tokens == TokenRules(
+        jwks=Path("/etc/kafka/jw ks.json"),
+        audiences=("kafka", "dc1"),
+        issuer="https://issuer",
+        principal_claim="sub",
+        clock_skew_s=30,
+    )
 
 
 def test_plaintext_between_brokers_has_to_be_possible() -> None:
