@@ -21,6 +21,7 @@ FREE: Final = frozenset(
         "CC0",
         "CC0-1.0",
         "MIT",
+        "MIT-0",
         "MIT License",
         "PSF-2.0",
         "Zlib",

@@ -9,9 +9,9 @@ from runtime.clock import uptime_ms, wall_ms
 from wire.net.errors import TokenUnavailable
 from wire.net.security import Token
 
-KEPT_FOR: Final = 0.75
+KEPT_FOR: Final = 0.7
 """The part of a token's life after which another one is asked for. Sessions are renewed after 85 %
-of theirs (`wire.net.sasl`), and so always with a token that is newer."""
+of theirs (`wire.net.sasl`), and so always with a token that is newer. See `librdkafka` too."""
 LIFE_UNKNOWN_MS: Final = 60_000
 """For how long a token is shown that does not say when it ends."""
 FAILURE_KEPT_MS: Final = 1_000

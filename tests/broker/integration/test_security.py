@@ -3,10 +3,12 @@
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import trio
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import (
     AclBinding,
@@ -25,14 +27,16 @@ from confluent_kafka.admin import (
 )
 from kazoo.client import KazooClient
 
+from runtime.config import ClusterConfig
 from tests.clusters import RunningCluster
 from tests.dc_yaml import dc_yaml, flow
+from tests.doubles.signed_tokens import PrivateKey, jwk, rsa_key, signed, write_jwks
 from tests.mirror.daemon import read_batches, run_mirror, wait_until
 from tests.secured_cluster import RIGHT, USER, WRONG, SecuredCluster, run_secured_cluster
 from wire.errors import ErrorCode
 from wire.messages.metadata import MetadataRequest
-from wire.net import open_cluster
-from wire.net.security import Mechanism
+from wire.net import AuthenticationFailed, open_cluster
+from wire.net.security import BearerSasl, Mechanism, Security, Token, TokenSource
 
 pytestmark = pytest.mark.integration
 
@@ -51,11 +55,56 @@ AUTHORIZER: Final = {
 """Rights are asked about everywhere, and only a topic that has entries is closed to anybody."""
 
 
+ISSUER: Final = rsa_key()
+TOKEN_S: Final = 20
+CLAIMS: Final = {"sub": "reporting", "aud": "dc1", "iss": "https://issuer"}
+
+
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredCluster]:
+    """Run three brokers, which take tokens as well at the listener SASL_PLAINTEXT."""
     folder = tmp_path_factory.mktemp("secured")
-    with run_secured_cluster(folder, brokers=3, more=AUTHORIZER) as running:
+    write_jwks(folder / "jwks.json", jwk(ISSUER, kid="k"))
+    listener = "listener.name.sasl_plaintext.sasl"
+    tokens = {
+        f"{listener}.enabled.mechanisms": "PLAIN,OAUTHBEARER",
+        f"{listener}.oauthbearer.jwks.endpoint.url": (folder / "jwks.json").as_uri(),
+        f"{listener}.oauthbearer.expected.audience": "dc1",
+        f"{listener}.oauthbearer.expected.issuer": "https://issuer",
+        f"{listener}.oauthbearer.clock.skew.seconds": "0",
+    }
+    with run_secured_cluster(folder, brokers=3, more=AUTHORIZER | tokens) as running:
         yield running
+
+
+@dataclass
+class Signer:
+    """Signs a token for whoever asks."""
+
+    life_s: float
+    key: PrivateKey = ISSUER
+    claims: dict[str, str] = field(default_factory=dict)
+    given: int = 0
+
+    def token(self) -> Token:
+        self.given += 1
+        ends_s = time.time_ns() / 1e9 + self.life_s
+        text = signed(self.key, "k", exp=ends_s, **CLAIMS | self.claims)
+        # librdkafka shows no token that has expired, so a stale one is said to be fresh.
+        shown_s = ends_s if self.life_s > 0 else ends_s + 60
+        return Token(text=text, expires_at_ms=int(shown_s * 1_000))
+
+    def forget(self, token: Token) -> None:
+        """Keep on signing."""
+
+
+def by_tokens(cluster: SecuredCluster, source: TokenSource) -> ClusterConfig:
+    """Return how both our clients reach the listener that takes tokens."""
+    return ClusterConfig(
+        name="dc1",
+        bootstrap=(cluster.address("SASL_PLAINTEXT"),),
+        security=Security(sasl=BearerSasl(source=source)),
+    )
 
 
 def create(cluster: SecuredCluster, name: str, partitions: int = 1, copies: int = 3) -> None:
@@ -143,6 +192,56 @@ def test_a_broker_of_another_authority_is_not_spoken_to(cluster: SecuredCluster)
     # On a busy machine librdkafka gives one in a hundred of these the code of a lost connection.
     assert code in {KafkaError._SSL, KafkaError._TRANSPORT}, said
     wait_for_line(cluster, "TLS handshake failed on SASL_SSL: tlsv1 alert unknown ca")
+
+
+async def test_both_clients_go_on_when_their_tokens_end(cluster: SecuredCluster) -> None:
+    """On the same connection, with no error that anybody sees."""
+    create(cluster, "by-tokens", partitions=3)
+    ours, theirs = Signer(life_s=TOKEN_S), Signer(life_s=TOKEN_S)
+    errors: list[object] = []
+    reached = by_tokens(cluster, theirs)
+    producer = Producer(reached.client_settings({"error_cb": errors.append, "log_level": 0}))
+    security = by_tokens(cluster, ours).security
+    async with open_cluster(reached.bootstrap, client_id="test", security=security) as opened:
+        connection = await opened.any_connection()
+        sent, ends_at = 0, trio.current_time() + TOKEN_S + 3
+        while trio.current_time() < ends_at:
+            producer.produce("by-tokens", b"%d" % sent)
+            producer.poll(0)
+            answer = await connection.request(MetadataRequest(topics=()))
+            assert len(answer.brokers) == 3
+            sent += 1
+            await trio.sleep(0.1)
+        assert connection.is_open
+    assert await trio.to_thread.run_sync(producer.flush, 60) == 0
+    assert errors == []
+    assert ours.given >= 2
+    assert theirs.given >= 2
+    assert len(read(cluster.client("SASL_PLAINTEXT", PLAIN), "by-tokens", sent)) == sent
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (Signer(life_s=-5), "the token ended "),
+        (Signer(life_s=60, key=rsa_key()), "its signature is not of the issuer's keys"),
+        (Signer(life_s=60, claims={"aud": "dc2"}), "the token is not for this audience"),
+    ],
+    ids=["expired", "wrong key", "wrong audience"],
+)
+async def test_a_bad_token_is_refused_to_both_clients(
+    cluster: SecuredCluster, source: Signer, said: str
+) -> None:
+    reached = by_tokens(cluster, source)
+    async with open_cluster(
+        reached.bootstrap, client_id="test", security=reached.security
+    ) as opened:
+        with pytest.raises(AuthenticationFailed, match=said):
+            await opened.any_connection()
+    settings = reached.client_settings({"log_level": 0})
+    code, words = await trio.to_thread.run_sync(refusal, settings)
+    assert code == KafkaError._AUTHENTICATION
+    assert said in words
 
 
 def test_scram_users_come_and_go_on_every_broker(cluster: SecuredCluster) -> None:
