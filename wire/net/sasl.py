@@ -2,6 +2,7 @@
 
 import random
 import secrets
+from collections.abc import Awaitable
 from typing import Final
 
 import trio
@@ -39,9 +40,11 @@ async def authenticate(connection: Connection, sasl: AnySasl) -> int:
     before the broker has been told anything: the connection is as it was.
     """
     if isinstance(sasl, BearerSasl):
-        token = await _token(connection, sasl)
-        await _shake_hands(connection, sasl.mechanism)
-        return await _bearer(connection, sasl, token)
+        return await _bearer(connection, sasl, await _token(connection, sasl))
+    return await _by_password(connection, sasl)
+
+
+async def _by_password(connection: Connection, sasl: Sasl) -> int:
     await _shake_hands(connection, sasl.mechanism)
     if sasl.mechanism is Mechanism.PLAIN:
         message = f"\0{sasl.username}\0{reveal(sasl.password)}".encode()
@@ -73,6 +76,7 @@ async def _token(connection: Connection, sasl: BearerSasl) -> Token:
 
 
 async def _bearer(connection: Connection, sasl: BearerSasl, token: Token) -> int:
+    await _shake_hands(connection, sasl.mechanism)
     try:
         answer = await _step(connection, bearer_first(token.text))
         if answer.auth_bytes:  # a refusal, behind which the broker says why
@@ -130,15 +134,25 @@ class RenewedSession:
                     await self._renew()
 
     async def _renew(self) -> None:
+        if isinstance(self._sasl, BearerSasl):
+            try:
+                # A caller that gives up meanwhile leaves the connection as it was.
+                token = await _token(self._connection, self._sasl)
+            except TokenUnavailable as fault:
+                # The issuer may be back before the session is over; so long the broker serves us.
+                self._renew_at = trio.current_time() + TOKEN_AGAIN_S
+                if self._renew_at < self._ends_at:
+                    return
+                self._connection.close(f"not authenticated again: {fault}")
+                raise ConnectionClosed(str(fault)) from fault
+            await self._exchange(_bearer(self._connection, self._sasl, token))
+        else:
+            await self._exchange(_by_password(self._connection, self._sasl))
+
+    async def _exchange(self, exchange: Awaitable[int]) -> None:
+        """Have the broker told; once that has begun, it has to come to its end."""
         try:
-            lifetime_ms = await authenticate(self._connection, self._sasl)
-        except TokenUnavailable as fault:
-            # The issuer may be back before the session is over; until then the broker serves us.
-            self._renew_at = trio.current_time() + TOKEN_AGAIN_S
-            if self._renew_at < self._ends_at:
-                return
-            self._connection.close(f"not authenticated again: {fault}")
-            raise ConnectionClosed(str(fault)) from fault
+            lifetime_ms = await exchange
         except NetworkFault as fault:
             self._connection.close(f"not authenticated again: {fault}")
             raise ConnectionClosed(str(fault)) from fault

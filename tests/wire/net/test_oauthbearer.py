@@ -4,8 +4,10 @@ The clock moves by hand: one that jumps when all tasks wait would not wait for a
 """
 
 from dataclasses import dataclass, field
+from threading import Event
 
 import pytest
+import trio
 from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
@@ -36,6 +38,20 @@ class Tokens:
 
     def forget(self, token: Token) -> None:
         self.forgotten.append(token)
+
+
+class SlowTokens(Tokens):
+    """Waits with a token until it may go on."""
+
+    def __init__(self, given: list[str | None]) -> None:
+        super().__init__(given)
+        self.was_asked, self.may_go_on = Event(), Event()
+        self.may_go_on.set()
+
+    def token(self) -> Token:
+        self.was_asked.set()
+        assert self.may_go_on.wait(60)
+        return super().token()
 
 
 def sasl_of(*given: str | None) -> tuple[BearerSasl, Tokens]:
@@ -122,6 +138,25 @@ async def test_an_issuer_that_is_away_for_a_moment_ends_no_session(
             await connection.request(METADATA)
             mock_clock.jump(0.25)
         assert scripts.messages == [client_first("a"), client_first("b")]
+
+
+async def test_a_caller_that_gives_up_while_a_token_is_fetched_ends_no_session(
+    mock_clock: MockClock,
+) -> None:
+    tokens = SlowTokens(["a", "b"])
+    scripts = SaslScripts(tokens={"a", "b"}, lifetime_ms=LIFETIME_MS)
+    async with pool_with(BearerSasl(source=tokens), scripts) as (pool, _):
+        connection = await pool.connection(PLACE)
+        mock_clock.jump(19.5)
+        tokens.may_go_on.clear()
+        tokens.was_asked.clear()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(connection.request, METADATA)
+            assert await trio.to_thread.run_sync(tokens.was_asked.wait, 60)
+            nursery.cancel_scope.cancel()
+        tokens.may_go_on.set()
+        await connection.request(METADATA)
+    assert len(scripts.messages) == 2
 
 
 async def test_an_issuer_that_stays_away_ends_the_session_in_words(
