@@ -20,7 +20,13 @@ from runtime.config import Configuration, FlowConfig
 from runtime.map_writers import TO_ADOPT, ForeignRecords, MapWriters
 from runtime.pair.evidence import PairSeen
 from runtime.pair.evidence_number import take_number
-from runtime.pair.opening import look_at_pair, make_shared, open_clusters, renew_evidence
+from runtime.pair.opening import (
+    find_garbled,
+    look_at_pair,
+    make_shared,
+    open_clusters,
+    renew_evidence,
+)
 from runtime.pair.recovery import CannotRestore, NothingToRestore, Restore, decide_recovery
 from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
 from runtime.witness_session import open_witness
@@ -60,16 +66,31 @@ async def recover(
         open_witness(coordination) as zookeeper,
         open_clusters(configuration) as clusters,
     ):
-        seen = await look_at_pair(configuration, zookeeper, clusters)
+        paths = WitnessPaths(root=coordination.path)
+        garbled = await find_garbled(zookeeper, paths)
+        for why in garbled.values():
+            show(f"garbled     {why}")
+        seen = await look_at_pair(configuration, zookeeper, clusters, without=garbled)
         for line in describe_seen(seen):
             show(line)
         match decide_recovery(seen, active=active, replaced=replaced):
             case CannotRestore(reason):
                 raise CannotRecover(reason)
+            case NothingToRestore(reason) if paths.active in garbled:
+                raise CannotRecover(f"{paths.active} is garbled, and {reason}: write it by hand")
+            case NothingToRestore() if garbled and write:
+                async with hold_lease(
+                    zookeeper, paths, wait_ms=2 * coordination.session_timeout_ms
+                ) as lease:
+                    await lease.act(lambda: _delete(zookeeper, garbled))
+                show(f"deleted     {', '.join(garbled)}: it is made anew by `failover serve`")
+            case NothingToRestore() if garbled:
+                show(f"to delete   {', '.join(garbled)}")
+                show("nothing was changed: --write does")
             case NothingToRestore(reason):
                 show(f"{reason}: nothing to restore")
             case Restore() as restore if write:
-                await _write(configuration, zookeeper, clusters, restore, show)
+                await _write(configuration, zookeeper, clusters, restore, garbled, show)
             case Restore() as restore:
                 show(f"to write    {_says(restore.active)}")
                 show("nothing was changed: --write does")
@@ -80,6 +101,7 @@ async def _write(
     zookeeper: ZooKeeper,
     clusters: Mapping[str, Cluster],
     restore: Restore,
+    garbled: Collection[str],
     show: Callable[[str], None],
 ) -> None:
     """Write the witness first: evidence of what it does not say would contradict it."""
@@ -87,6 +109,8 @@ async def _write(
     paths = WitnessPaths(root=coordination.path)
     async with hold_lease(zookeeper, paths, wait_ms=2 * coordination.session_timeout_ms) as lease:
         await _end_unfinished(zookeeper, paths, lease)
+        number = {*garbled} & {paths.evidence_number}  # the others are written over
+        await lease.act(lambda: _delete(zookeeper, number))
         await lease.act(lambda: restore_witness(zookeeper, configuration, restore))
         restored = await look_at_pair(configuration, zookeeper, clusters)
         answering = [name for name, site in restored.sites.items() if site.fault is None]
@@ -103,6 +127,13 @@ async def _write(
         )
     for name, why in sorted(failed.items()):
         show(f"{name} has no new evidence: {why}; `failover serve` writes it")
+
+
+async def _delete(zookeeper: ZooKeeper, paths: Collection[str]) -> None:
+    """Delete nodes that are not understood; what they should say is known."""
+    for path in paths:
+        with suppress(NoNode):
+            await zookeeper.delete(path)
 
 
 async def _told_writers(clusters: Mapping[str, Cluster], flow: FlowConfig) -> str:

@@ -34,11 +34,16 @@ class WitnessGarbled(ValueError):
     """A node holds something else than its JSON; the message names the node."""
 
 
+RECOVER: Final = "; `failover recover` shows what the clusters say, and restores it with --write"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _JsonNode:
     """A value that travels as a JSON object with exactly its fields (more are ignored)."""
 
     KIND: ClassVar[str]
+    REMEDY: ClassVar[str] = ""
+    """What to do about a garbled one, with a semicolon before it."""
 
     def encode(self) -> bytes:
         """Return the JSON of a node."""
@@ -54,7 +59,9 @@ class _JsonNode:
                 **{part.name: _checked(found[part.name], hints[part.name]) for part in fields(cls)}
             )
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise WitnessGarbled(f"witness: no valid {cls.KIND}: {data[:200]!r}") from error
+            raise WitnessGarbled(
+                f"witness: no valid {cls.KIND}: {data[:200]!r}{cls.REMEDY}"
+            ) from error
 
 
 LARGEST_NUMBER: Final = 2**53
@@ -82,6 +89,7 @@ class Pair(_JsonNode):
     """Which clusters belong together: an id made at the first start, and cluster ids by site."""
 
     KIND: ClassVar[str] = "pair"
+    REMEDY: ClassVar[str] = RECOVER
     pair: str
     clusters: Mapping[str, str]
 
@@ -94,6 +102,7 @@ class ActiveSite(_JsonNode):
     """
 
     KIND: ClassVar[str] = "active site"
+    REMEDY: ClassVar[str] = RECOVER
     site: str
     epoch: int
     moving_to: str | None = None
@@ -104,6 +113,7 @@ class EvidenceNumber(_JsonNode):
     """The number of the newest evidence that was written on any cluster; it only grows."""
 
     KIND: ClassVar[str] = "evidence number"
+    REMEDY: ClassVar[str] = RECOVER
     number: int
 
 

@@ -1,7 +1,7 @@
 """Look at the witness and at both clusters before acting, and make the witness at a first start."""
 
 import uuid
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Final
@@ -27,7 +27,13 @@ from runtime.pair.evidence_number import read_number
 from runtime.pair.evidence_replicas import added_replicas
 from runtime.pair.evidence_topic import read_evidence, write_evidence
 from runtime.pair.rivals import RivalsUnknown, find_candidates, find_rivals
-from runtime.witness import ActiveSite, Pair, WitnessPaths
+from runtime.witness import (
+    ActiveSite,
+    EvidenceNumber,
+    Pair,
+    WitnessGarbled,
+    WitnessPaths,
+)
 from runtime.zookeeper import Create, NodeExists, ZooKeeper
 from wire.net import Cluster, ClusterView, NetworkFault, open_cluster
 
@@ -115,12 +121,35 @@ async def _with_rivals(
         return replace(seen, fault=str(unknown))
 
 
+async def find_garbled(zookeeper: ZooKeeper, paths: WitnessPaths) -> dict[str, str]:
+    """Return the nodes about the pair that are not understood, and why, by their paths."""
+    decoders: dict[str, Callable[[bytes], object]] = {
+        paths.active: ActiveSite.decode,
+        paths.pair: Pair.decode,
+        paths.evidence_number: EvidenceNumber.decode,
+    }
+    garbled = {}
+    for path, decode in decoders.items():
+        node = await zookeeper.get(path)
+        try:
+            if node is not None:
+                decode(node.data)
+        except WitnessGarbled as error:
+            garbled[path] = str(error)
+    return garbled
+
+
 async def look_at_pair(
-    configuration: Configuration, zookeeper: ZooKeeper, clusters: Mapping[str, Cluster]
+    configuration: Configuration,
+    zookeeper: ZooKeeper,
+    clusters: Mapping[str, Cluster],
+    *,
+    without: Collection[str] = (),
 ) -> PairSeen:
     """Return what the witness and these clusters say; writes nothing.
 
-    Raises ZooKeeperFault, and WitnessGarbled for a node that is not understood.
+    The nodes at the paths `without` count as lost. Raises ZooKeeperFault, and WitnessGarbled for a
+    node that is not understood.
     """
     paths = WitnessPaths(root=configuration.coordination.path)
     # Rivals decide about a first start alone.
@@ -138,9 +167,13 @@ async def look_at_pair(
     await zookeeper.sync()
     active, pair = await zookeeper.get(paths.active), await zookeeper.get(paths.pair)
     journals = await zookeeper.children(paths.journals) or []
-    number = await read_number(zookeeper, paths)
     if active is None and not is_first_start:
-        return await look_at_pair(configuration, zookeeper, clusters)  # gone while we looked
+        # It has gone while we looked.
+        return await look_at_pair(configuration, zookeeper, clusters, without=without)
+    active = None if paths.active in without else active
+    pair = None if paths.pair in without else pair
+    is_numbered = paths.evidence_number not in without
+    number = await read_number(zookeeper, paths) if is_numbered else 0
     return PairSeen(
         path=configuration.coordination.path,
         initial_active=configuration.failover.initial_active,

@@ -192,3 +192,34 @@ def test_swapped_addresses_are_refused(sites: Sites, tmp_path: Path) -> None:
     ended = tell("status", str(swapped.configure(tmp_path, path, "swapped-.*")))
     assert ended.status == 2, ended
     assert "the address of dc1 leads to dc2" in ended.complaint
+
+
+@pytest.mark.parametrize("what", ["active", "pair", "evidence-number"])
+def test_a_garbled_node_about_the_pair_is_restored_by_the_command_that_is_named(
+    sites: Sites, tmp_path: Path, what: str
+) -> None:
+    path = f"/garbled-{what}"
+    create_topic(sites.dc1, f"garbled-{what}-orders")
+    file = str(sites.configure(tmp_path, path, f"garbled-{what}-.*"))
+    with run_mirror(Path(file)):
+        wait_begun(sites.witness, path)
+        assert tell("promote", "dc2", file).status == 0
+    client = look(sites.witness)
+    client.start()
+    client.set(f"{path}/{what}", b"{half of a")
+    client.stop()
+    client.close()
+    for command in (["status"], ["promote", "dc1"]):
+        refused = tell(*command, file)
+        assert refused.status == 2, refused
+        assert "no valid" in refused.complaint
+        assert "`failover recover`" in refused.complaint
+    shown = tell("recover", file)
+    assert "garbled     witness: no valid" in shown.output, shown
+    assert "nothing was changed: --write does" in shown.output
+    written = tell("recover", "--write", file)
+    assert written.status == 0, written
+    assert active(sites.witness, path) == ActiveSite(site="dc2", epoch=1)
+    looked = tell("status", file)
+    assert looked.status == 0, looked
+    assert "active   dc2 (epoch 1)" in looked.output
