@@ -78,7 +78,7 @@ class CommittedBatch(NamedTuple):
 
 
 class SealedBatch(NamedTuple):
-    """The records of one compressed batch, all inside the asked range, without a look at each."""
+    """The records of one compressed batch, all inside the range, without a look at each."""
 
     first_offset: int
     records: int
@@ -108,10 +108,23 @@ class CommittedLog:
     """One pass over a partition from `start` to `stop` (exclusive), fed with Fetch answers."""
 
     def __init__(
-        self, start: int, stop: int, part: Part | None = None, *, keeps_sealed: bool = False
+        self,
+        start: int,
+        stop: int,
+        part: Part | None = None,
+        *,
+        keeps_sealed: bool = False,
+        range_start: int | None = None,
     ) -> None:
-        """With `keeps_sealed` compressed batches are not opened, unless the range cuts them."""
+        """With `keeps_sealed` compressed batches are not opened, unless the range cuts them.
+
+        The range begins at `range_start` if other passes read what lies before `start`. The batch
+        in which `start` lies is closed here then, too, and begins before it: two passes that see
+        one batch in two ways do not agree where the ranges of the one end.
+        """
         self._keeps_sealed = keeps_sealed
+        self._start = start
+        self._range_start = start if range_start is None else range_start
         self.position = start
         """The next offset to fetch."""
         self._stop = stop
@@ -188,7 +201,8 @@ class CommittedLog:
         return (
             header.attributes & COMPRESSION_MASK != 0
             and not header.has_offset_holes
-            and self.position <= header.base_offset
+            and self._range_start <= header.base_offset
+            and (self.position <= header.base_offset or self.position == self._start)
             and header.next_offset <= self._stop
         )
 

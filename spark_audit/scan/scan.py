@@ -117,7 +117,13 @@ def begin(task: ScanTask) -> tuple[CommittedLog, RangeSink | RecordSink]:
     if task.digests is not None:
         return committed(task), RecordSink(task.digests)
     sink = RangeSink(starts_log=task.starts_log, split_stop=task.stop)
-    log = CommittedLog(task.start, task.log_stop, task.part, keeps_sealed=task.by_sections)
+    log = CommittedLog(
+        task.start,
+        task.log_stop,
+        task.part,
+        keeps_sealed=task.by_sections,
+        range_start=task.range_start,
+    )
     return log, sink
 
 

@@ -55,6 +55,8 @@ class ScanTask:
     configuration: str = ""
     by_sections: bool = False
     """Compressed batches are not opened: for logs whose batches came over unchanged."""
+    range_start: int | None = None
+    """Where the offsets begin of which this task reads a split; None for `start`."""
     part: Part | None = None
     """The part of the batches there, if not all of them."""
 
@@ -156,7 +158,11 @@ class Planner:
             for part_start, part_stop in splits(start, stop):
                 task = self._task(bounds, side, part_start, part_stop)
                 yield replace(
-                    task, log_stop=stop, starts_log=part_start == start, by_sections=by_sections
+                    task,
+                    log_stop=stop,
+                    starts_log=part_start == start,
+                    by_sections=by_sections,
+                    range_start=start,
                 )
 
     def native(self, topics: Collection[str], digests: frozenset[bytes]) -> list[ScanTask]:

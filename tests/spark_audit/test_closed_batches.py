@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from functools import partial
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spark_audit import flow_audit
+from spark_audit.scan import digests, scan_plan
 from spark_audit.scan.committed import CommittedBatch, CommittedLog, Content, Hole, SealedBatch
 from spark_audit.scan.scan_plan import ScanTask
+from spark_audit.snapshot.side import Side
 from tests.spark_audit import logs
 from tests.spark_audit.audits import audit, planner_of
 from tests.spark_audit.logs import MemoryReader, Pair, snapshot_of
@@ -115,6 +117,34 @@ def test_where_a_log_begins_later_now_than_when_it_was_first_read_all_adds_up(
     [row] = flow_audit.audit_flow(reader, snapshot, planner_of(snapshot)).summary
     assert row["source_retention_offsets"] + row["source_records"] == 6_000
     assert row["surplus_by_retention"] == row["source_retention_offsets"] == 1_500
+
+
+@pytest.mark.usefixtures("compressed")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=40), st.integers(2, 30), st.integers(0, 9))
+def test_splits_of_a_log_of_closed_batches_give_each_record_once(
+    sizes: list[int], split_offsets: int, deleted: int
+) -> None:
+    pair = Pair()
+    for number, size in enumerate(sizes):
+        contents = [f"record {number} {one}" for one in range(size)]
+        pair.source.append(*contents)
+        pair.target.append(*contents)
+    pair.source.start = min(deleted, pair.source.stop)
+    snapshot = snapshot_of({("orders", 0): pair})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scan_plan, "RANGE_SPLIT_OFFSETS", split_offsets)
+        patch.setattr(digests, "_CUT_BELOW", b"\x40" + bytes(15))
+        patch.setattr(digests, "_is_section_cut", lambda digest, _: digest < b"\x40")
+        tasks = planner_of(snapshot).ranges()
+        assert all(task.by_sections for task in tasks)
+        rows = MemoryReader({("orders", 0): pair}).scan(tasks).to_pylist()
+    for side, log in ((Side.SOURCE, pair.source), (Side.TARGET, pair.target)):
+        found = sorted(
+            (row["start_offset"], row["stop_offset"]) for row in rows if row["side"] == side.value
+        )
+        at = [offset for start, stop in found for offset in range(start, stop)]
+        assert at == list(range(log.start, log.stop))
 
 
 def _content(batch: bytes | memoryview, start: int, stop: int) -> list[Content]:
