@@ -6,6 +6,7 @@ It shows what it found first and writes with `--write` only, under the controlle
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import trio
@@ -27,7 +28,13 @@ from runtime.pair.opening import (
     open_clusters,
     renew_evidence,
 )
-from runtime.pair.recovery import CannotRestore, NothingToRestore, Restore, decide_recovery
+from runtime.pair.recovery import (
+    CannotRestore,
+    NothingToRestore,
+    Recovery,
+    Restore,
+    decide_recovery,
+)
 from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
 from runtime.witness_session import open_witness
 from runtime.zookeeper import Create, NoNode, Operation, SetData, ZooKeeper
@@ -39,6 +46,12 @@ from wire.topic_partition import TopicPartition
 
 READ_TIMEOUT_S: Final = 30.0
 """A map has room for a million holes."""
+
+
+CHANGED: Final = (
+    "the pair is not as it was shown any more, and nothing was written: another controller was at"
+    " work meanwhile; run `failover recover` again"
+)
 
 
 class MapUnreadable(NetworkFault):
@@ -73,7 +86,8 @@ async def recover(
         seen = await look_at_pair(configuration, zookeeper, clusters, without=garbled)
         for line in describe_seen(seen):
             show(line)
-        match decide_recovery(seen, active=active, replaced=replaced):
+        decide = partial(decide_recovery, active=active, replaced=replaced)
+        match decide(seen):
             case CannotRestore(reason):
                 raise CannotRecover(reason)
             case NothingToRestore(reason) if paths.active in garbled:
@@ -90,7 +104,8 @@ async def recover(
             case NothingToRestore(reason):
                 show(f"{reason}: nothing to restore")
             case Restore() as restore if write:
-                await _write(configuration, zookeeper, clusters, restore, garbled, show)
+                failed = await _write(configuration, zookeeper, clusters, restore, garbled, decide)
+                await _tell(configuration, clusters, restore, failed, show)
             case Restore() as restore:
                 show(f"to write    {_says(restore.active)}")
                 show("nothing was changed: --write does")
@@ -102,21 +117,35 @@ async def _write(
     clusters: Mapping[str, Cluster],
     restore: Restore,
     garbled: Collection[str],
-    show: Callable[[str], None],
-) -> None:
-    """Write the witness first: evidence of what it does not say would contradict it."""
+    decide: Callable[[PairSeen], Recovery],
+) -> Mapping[str, str]:
+    """Write the witness first: evidence of what it does not say would contradict it.
+
+    Return by site why it has no new evidence. Raises CannotRecover where `decide` says otherwise by
+    now: a promotion may have had the lease until then.
+    """
     coordination = configuration.coordination
     paths = WitnessPaths(root=coordination.path)
+    look = partial(look_at_pair, configuration, zookeeper, clusters)
     async with hold_lease(zookeeper, paths, wait_ms=2 * coordination.session_timeout_ms) as lease:
+        if decide(await lease.act(partial(look, without=garbled))) != restore:
+            raise CannotRecover(CHANGED)
         await _end_unfinished(zookeeper, paths, lease)
         number = {*garbled} & {paths.evidence_number}  # the others are written over
         await lease.act(lambda: _delete(zookeeper, number))
         await lease.act(lambda: restore_witness(zookeeper, configuration, restore))
-        restored = await look_at_pair(configuration, zookeeper, clusters)
+        restored = await look()
         answering = [name for name, site in restored.sites.items() if site.fault is None]
-        failed = await lease.act(
-            lambda: renew_evidence(configuration, clusters, restored, answering)
-        )
+        return await lease.act(lambda: renew_evidence(configuration, clusters, restored, answering))
+
+
+async def _tell(
+    configuration: Configuration,
+    clusters: Mapping[str, Cluster],
+    restore: Restore,
+    failed: Mapping[str, str],
+    show: Callable[[str], None],
+) -> None:
     show(f"written     {_says(restore.active)}")
     for flow in configuration.flows:
         topic = map_topic_name(flow.source)
