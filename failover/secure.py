@@ -1,7 +1,8 @@
 """`failover secure`: give every node of the witness to our login alone.
 
 A witness that was used without a login, or with an earlier password, has nodes that others may
-write. It shows them first and changes rights with `--write` only. May be repeated.
+write; one of before `coordination.auth.applications` has nodes that applications may not read. It
+shows them first and changes rights with `--write` only. May be repeated.
 """
 
 from collections.abc import Callable
@@ -20,7 +21,7 @@ class CannotSecure(Exception):
 
 
 async def secure(configuration: Configuration, *, write: bool, show: Callable[[str], None]) -> bool:
-    """Show what others may do, and with `write` take it from them; return whether nothing is left.
+    """Show which rights are wrong, and with `write` set them; return whether nothing is left.
 
     Raises CannotSecure and ZooKeeperFault.
     """
@@ -57,7 +58,8 @@ async def secure(configuration: Configuration, *, write: bool, show: Callable[[s
             " repeat"
         )
     if write or not count:
-        show(f"{count} nodes were given to our login" if count else "no node is open to others")
+        done = f"{count} nodes were given to our login"
+        show(done if count else "all nodes have the rights that they should")
         return True
-    show(f"{count} nodes are open to others; nothing was changed: --write does")
+    show(f"{count} nodes have other rights than they should; nothing was changed: --write does")
     return False

@@ -1,6 +1,6 @@
 """Who may touch the nodes of the witness, held against who should."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,16 +15,22 @@ MOST_DEPTH: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class ForeignRights:
-    """What others may do with a node; `rights` is None where our login may not even ask."""
+    """How a node's rights are others than they should be.
+
+    `rights` is what others may do, None where our login may not even ask. `missing` is what those
+    may not do who should.
+    """
 
     path: str
     rights: tuple[Grant, ...] | None
+    missing: tuple[Grant, ...] = ()
 
     def __str__(self) -> str:
         if self.rights is None:
             return f"{self.path}: its rights are for another login than ours"
-        told = ", ".join(f"{grant.identity} may {_said(grant.rights)}" for grant in self.rights)
-        return f"{self.path}: {told}"
+        told = [f"{grant.identity} may {_said(grant.rights)}" for grant in self.rights]
+        lacking = [f"{grant.identity} may not {_said(grant.rights)}" for grant in self.missing]
+        return f"{self.path}: {', '.join(told or lacking)}"
 
 
 class TooManyNodes(Exception):
@@ -34,22 +40,35 @@ class TooManyNodes(Exception):
 def foreign_of(
     path: str, rights: tuple[Grant, ...], access: ZooKeeperAccess
 ) -> ForeignRights | None:
-    """Return what the rights of a node give to others than those who should have them."""
-    wanted: dict[Identity, Right] = {}
-    for grant in access.grants(path):
-        wanted[grant.identity] = wanted.get(grant.identity, Right(0)) | grant.rights
-    foreign = tuple(
-        Grant(grant.identity, beyond)
-        for grant in rights
-        if (beyond := grant.rights & ~wanted.get(grant.identity, Right(0)))
+    """Return how the rights of a node are others than those with which it would be made."""
+    wanted, held = _by_identity(access.grants(path)), _by_identity(rights)
+    foreign, missing = _beyond(held, wanted), _beyond(wanted, held)
+    return ForeignRights(path, foreign, missing) if foreign or missing else None
+
+
+def _by_identity(grants: Iterable[Grant]) -> Mapping[Identity, Right]:
+    found: dict[Identity, Right] = {}
+    for grant in grants:
+        found[grant.identity] = found.get(grant.identity, Right(0)) | grant.rights
+    return found
+
+
+def _beyond(some: Mapping[Identity, Right], others: Mapping[Identity, Right]) -> tuple[Grant, ...]:
+    """Return the rights in `some` that are not in `others`."""
+    return tuple(
+        Grant(identity, beyond)
+        for identity, rights in some.items()
+        if (beyond := rights & ~others.get(identity, Right(0)))
     )
-    return ForeignRights(path, foreign) if foreign else None
 
 
 async def find_foreign_rights(
     zookeeper: ZooKeeper, access: ZooKeeperAccess, root: str
 ) -> AsyncIterator[ForeignRights]:
-    """Yield each node from `root` on that others may touch; raises TooManyNodes."""
+    """Yield each node from `root` on with other rights than it should have.
+
+    Raises TooManyNodes.
+    """
     waiting, seen = [root], 0
     while waiting:
         path = waiting.pop()
@@ -70,7 +89,7 @@ async def find_foreign_rights(
 async def describe_access(
     zookeeper: ZooKeeper, coordination: CoordinationConfig
 ) -> tuple[str, str | None]:
-    """Return who we are to the witness, and what is wrong if others may touch its nodes."""
+    """Return who we are to the witness, and what is wrong with the rights of its nodes."""
     where = f"witness {coordination.zookeeper}"
     login = coordination.access.login
     if login is None:
@@ -86,8 +105,8 @@ async def describe_access(
     if first is None:
         return who, None
     return who, (
-        f"witness: others may touch {count} of its nodes, as {first}; `failover secure` lists"
-        " them, and takes them back with --write"
+        f"witness: {count} of its nodes have other rights than they should, as {first};"
+        " `failover secure` lists them, and sets them right with --write"
     )
 
 

@@ -44,14 +44,16 @@ async def test_a_witness_that_was_everybodys_is_ours_alone_afterwards(
     assert not await secure(configuration, write=False, show=shown.append)
     assert shown[0] == f"login       {digest_identity('dr', 'new')}"
     assert "/kafka-dr/active: world:anyone may read+write+create+delete+admin" in shown
-    assert shown[-1] == "6 nodes are open to others; nothing was changed: --write does"
+    assert (
+        shown[-1] == "6 nodes have other rights than they should; nothing was changed: --write does"
+    )
     async with open_zookeeper(empty_zookeeper, session_timeout_ms=4_000) as anybody:
         await anybody.set(PATHS.active, ActiveSite(site="dc1", epoch=4).encode())
 
         assert await secure(configuration, write=True, show=shown.append)
         assert shown[-1] == "6 nodes were given to our login"
         assert await secure(configuration, write=False, show=shown.append)
-        assert shown[-1] == "no node is open to others"
+        assert shown[-1] == "all nodes have the rights that they should"
 
         for path in (PATHS.active, PATHS.command("dc1", "dc2"), PATHS.groups):
             with pytest.raises(NotAllowed):

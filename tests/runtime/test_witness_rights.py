@@ -33,7 +33,9 @@ async def test_nodes_that_others_may_touch_are_wrong_and_no_login_is_a_warning(
         assert ACCESS.login is not None
         assert line == f"witness {empty_zookeeper}: logged in as {ACCESS.login.identity}"
         assert wrong is not None
-        assert wrong.startswith("witness: others may touch 2 of its nodes, as /p: world:anyone may")
+        assert wrong.startswith(
+            "witness: 2 of its nodes have other rights than they should, as /p: "
+        )
         assert "`failover secure` lists them" in wrong
     async with open_zookeeper(
         empty_zookeeper, session_timeout_ms=4_000, access=ACCESS

@@ -98,6 +98,14 @@ def test_what_others_may_do_beyond_what_they_should_is_told(
     assert str(foreign) == said
 
 
+def test_rights_that_applications_should_have_and_have_not_are_told() -> None:
+    own = Grant(digest_identity("dr", "secret"), ALL)
+    assert str(foreign_of("/p/active", (own,), OURS)) == "/p/active: sasl:apps may not read"
+    some = (own, Grant(Identity("sasl", "apps"), Right.READ | Right.CREATE))
+    told = "/p/groups/g: sasl:apps may not write+delete+admin"
+    assert str(foreign_of("/p/groups/g", some, OURS)) == told
+
+
 def test_rights_that_are_as_they_should_be_are_nothing_to_tell() -> None:
     for path in ("/p/active", "/p/pair", "/p/groups/g"):
         assert foreign_of(path, OURS.grants(path), OURS) is None
