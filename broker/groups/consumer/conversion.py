@@ -44,8 +44,11 @@ from wire.primitives import MalformedMessage
 from wire.topic_partition import TopicPartition
 
 
-def taken_over(classic: Group, operation: WriteOperation, timers: Timers) -> Draft | Refusal:
-    """Return what a classic group becomes for a joining member of the new protocol."""
+def taken_over(classic: Group, operation: WriteOperation) -> Draft | Refusal:
+    """Return what a classic group becomes for a joining member of the new protocol.
+
+    The classic group stays as it is: the member may be refused yet. See `sent_back`.
+    """
     draft = Draft(ConsumerGroup(group_id=classic.group_id), operation)
     if classic.state is GroupState.EMPTY:
         operation.records.append((GroupMetadataKey(group=classic.group_id), None))
@@ -58,13 +61,17 @@ def taken_over(classic: Group, operation: WriteOperation, timers: Timers) -> Dra
     except MalformedMessage as fault:
         reason = f"group {classic.group_id} cannot be upgraded: a subscription: {fault}"
         return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, reason)
+    operation.records.append((GroupMetadataKey(group=classic.group_id), None))
+    _write_upgraded(draft, classic, members)
+    return draft
+
+
+def sent_back(classic: Group, operation: WriteOperation, timers: Timers) -> None:
+    """Let the members of a group that has been taken over join anew, within their sessions."""
     for known in classic.members.values():
         dismiss(known, ErrorCode.REBALANCE_IN_PROGRESS, operation, member_id=known.member_id)
         session = Timer(Kind.SESSION, classic.group_id, known.member_id)
         timers.set(session, operation.now_ms + known.session_timeout_ms)
-    operation.records.append((GroupMetadataKey(group=classic.group_id), None))
-    _write_upgraded(draft, classic, members)
-    return draft
 
 
 def _upgrade_refusal(classic: Group, operation: WriteOperation) -> Refusal | None:
@@ -83,10 +90,11 @@ def _upgrade_refusal(classic: Group, operation: WriteOperation) -> Refusal | Non
 
 
 def _upgraded(classic: Group, known: ClassicGroupMember, topics: Topics) -> Member:
-    chosen = classic.protocol_name
-    protocols = dict(known.protocols)
-    subscription = decode_subscription(protocols[chosen or known.protocols[0][0]])
-    version_of(known.protocols[0][1])
+    first = known.protocols[0][1]
+    # While others wait for the next generation, a newcomer may not know the assignor of this one.
+    chosen = dict(known.protocols).get(classic.protocol_name or "", first)
+    subscription = decode_subscription(chosen)
+    version_of(first)
     return Member(
         member_id=known.member_id,
         instance_id=known.instance_id,

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from broker.groups.consumer import classic_members
-from broker.groups.consumer.conversion import downgraded, taken_over
+from broker.groups.consumer.conversion import downgraded, sent_back, taken_over
 from broker.groups.consumer.draft import NO_MATCHES, Draft, tombstones
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.heartbeats import (
@@ -52,7 +52,10 @@ class ConsumerGroups:
         if isinstance(draft, Refusal):
             return refused(draft)
         if not beating.is_leaving:
-            return beat(draft, beating, self._timers)
+            answer = beat(draft, beating, self._timers)
+            if classic is not None and answer.error_code == ErrorCode.NONE:
+                sent_back(classic, operation, self._timers)
+            return answer
         known = leave(draft, beating)
         if isinstance(known, Refusal):
             return refused(known)
@@ -70,7 +73,7 @@ class ConsumerGroups:
             kind = "not found" if classic is None else "not a consumer group"
             return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"group {beating.group_id} is {kind}")
         if classic is not None:
-            return taken_over(classic, operation, self._timers)
+            return taken_over(classic, operation)
         return Draft(ConsumerGroup(group_id=beating.group_id), operation)
 
     def _fence(self, draft: Draft, *gone: Member) -> None:

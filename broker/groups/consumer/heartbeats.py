@@ -172,7 +172,6 @@ def _give_up(
 ) -> ConsumerGroupHeartbeatResponse:
     """Refuse, and write nothing of what had been decided before."""
     draft.operation.records.clear()
-    draft.operation.answers.clear()
     return answer
 
 

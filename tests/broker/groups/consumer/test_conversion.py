@@ -204,3 +204,27 @@ def test_a_static_member_changes_its_protocol_in_its_place(driver: Driver) -> No
     assert (member.member_id, member.owned) == (joined.member_id, owned)
     assert driver.beat("newer", instance_id="i").error_code == ErrorCode.NONE
     assert driver.consumer_group.members.keys() == {"newer"}
+
+
+def test_a_refused_newcomer_leaves_those_who_wait_in_a_classic_group_alone(driver: Driver) -> None:
+    old = classic_member(driver)
+    waiting = driver.join()
+    refused = driver.beat(old.member_id)
+    assert refused.error_code == ErrorCode.FENCED_MEMBER_EPOCH
+    assert driver.waits(waiting)
+    rejoin(driver, old.member_id)
+    driver.joined(waiting)
+    assert len(driver.shard.groups[GROUP].members) == 2
+
+
+def test_a_group_is_upgraded_while_a_newcomer_knows_another_assignor_alone(driver: Driver) -> None:
+    both = (("range", subscription("orders")), ("roundrobin", subscription("orders")))
+    ticket = driver.join(protocols=both)
+    driver.advance(6_000)
+    old = driver.joined(ticket)
+    assert old.protocol_name == "range"
+    driver.sync(old, {old.member_id: encode_assignment(0, EVERYTHING)})
+    waiting = driver.join(protocols=both[1:])
+    assert driver.beat("new").error_code == ErrorCode.NONE
+    assert driver.error(waiting) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert len(driver.consumer_group.members) == 3
