@@ -30,6 +30,9 @@ Counts: TypeAlias = Mapping[UUID, int]
 """How many partitions topics have, of those that there are."""
 Assignment: TypeAlias = dict[str, Partitions]
 """A target for every member, by its id."""
+MOST_LOOKS: Final = 200_000
+"""At partitions that may have to move: half a second at most. A few hundred members, each of topics
+of its own, would keep a broker busy for a minute until their loads were level."""
 Assign: TypeAlias = Callable[[list[Subscriber], Counts], Assignment]
 
 
@@ -79,7 +82,8 @@ def _by_turns(members: list[Subscriber], counts: Counts) -> Assignment:
     """Assign to members of different subscriptions: each partition to who of its topic has least.
 
     Partitions move until no member could give one to a subscriber of the topic that has two fewer.
-    Each move makes the loads more equal, so that it comes to an end.
+    Each move makes the loads more equal, so that it comes to an end. That may take long, so it
+    stops after `MOST_LOOKS`; the next assignment goes on from there.
     """
     readers: dict[UUID, list[str]] = {}
     owned: dict[str, set[TopicIdPartition]] = {}
@@ -93,13 +97,14 @@ def _by_turns(members: list[Subscriber], counts: Counts) -> Assignment:
             if is_there and partition.topic_id in member.topics and partition not in owners:
                 owners[partition] = member.member_id
                 owned[member.member_id].add(partition)
-    has_moved = True
-    while has_moved:
+    has_moved, looks = True, 0
+    while has_moved and looks <= MOST_LOOKS:
         has_moved = False
         for topic_id in sorted(readers):
             for index in range(counts[topic_id]):
                 owners.setdefault(TopicIdPartition(topic_id, index), "")
             has_moved |= _level(topic_id, counts[topic_id], readers[topic_id], owned, owners)
+        looks += max(1, len(owners))
     return {name: frozenset(partitions) for name, partitions in owned.items()}
 
 

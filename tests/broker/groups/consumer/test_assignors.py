@@ -6,6 +6,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+from broker.groups.consumer import assignors
 from broker.groups.consumer.assignors import (
     Assign,
     Assignment,
@@ -89,6 +90,41 @@ def test_uniform_moves_nothing_of_what_it_has_assigned(
         for member in members
     ]
     assert uniform(again, counts) == first
+
+
+def loads(assignment: Assignment) -> list[int]:
+    return [len(assignment[name]) for name in sorted(assignment)]
+
+
+def test_uniform_levels_a_long_row_of_members_over_several_assignments(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topics = [UUID(int=number) for number in range(1, 12)]
+    counts = {topic: 4 * place for place, topic in enumerate(topics)}
+    row: Assignment = {f"m{place:02}": frozenset() for place in range(10)}
+
+    def assigned() -> Assignment:
+        return uniform(
+            [
+                Subscriber(
+                    member_id=name,
+                    instance_id=None,
+                    topics=frozenset(topics[place : place + 2]),
+                    target=row[name],
+                )
+                for place, name in enumerate(row)
+            ],
+            counts,
+        )
+
+    level = loads(assigned())
+    monkeypatch.setattr(assignors, "MOST_LOOKS", 0)
+    row = assigned()
+    assert sum(loads(row)) == sum(level)
+    assert loads(row) != level, "one look at each partition is not enough"
+    for _ in range(100):
+        row = assigned()
+    assert max(loads(row)) <= max(level)
 
 
 def homogeneous(*names: str, target: Assignment | None = None) -> list[Subscriber]:
