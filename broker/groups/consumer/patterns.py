@@ -2,7 +2,8 @@
 
 A stranger's pattern must not hang a broker. RE2 matches in a time that grows with the text alone,
 and its programs are kept small. A pattern is held against all topics once for each change of
-them, with pauses, and whoever needs it meanwhile waits for the same result.
+them, with pauses, and whoever needs it meanwhile waits for the same result. Patterns take turns:
+however many there are, the rest of the broker waits for one of them at a time.
 
 RE2 is also what Apache Kafka's brokers hold such patterns against, so the same ones are valid.
 """
@@ -60,6 +61,9 @@ class PatternMatches:
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
         self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._turn = trio.Lock()
+        """Its holder matches `AT_ONCE` names; those who wait get it in order, each in a later step
+        of the event loop."""
 
     def __len__(self) -> int:
         """Return how many patterns are remembered."""
@@ -88,10 +92,9 @@ class PatternMatches:
         except BadPattern:
             known.changes, known.topics = changes, None
             return
-        matched = []
-        for number, name in enumerate(sorted(self._topics.topics()), start=1):
-            if regexp.fullmatch(name) is not None:
-                matched.append(name)
-            if number % AT_ONCE == 0:
-                await trio.lowlevel.checkpoint()
+        names, matched = sorted(self._topics.topics()), list[str]()
+        for first in range(0, len(names), AT_ONCE):
+            async with self._turn:
+                some = names[first : first + AT_ONCE]
+                matched += (name for name in some if regexp.fullmatch(name) is not None)
         known.changes, known.topics = changes, tuple(matched)

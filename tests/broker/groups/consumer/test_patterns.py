@@ -58,6 +58,25 @@ async def test_others_have_their_turn_while_a_pattern_is_held_against_many_topic
     assert turns >= 20
 
 
+async def test_others_wait_for_one_pattern_at_a_time_however_many_there_are() -> None:
+    turns = 0
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    matches = PatternMatches(cluster(*(f"topic-{number}" for number in range(5 * AT_ONCE))))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(take_turns)
+        async with trio.open_nursery() as strangers:
+            for number in range(20):
+                strangers.start_soon(matches.of, f"(topic|{number})-.*")
+        nursery.cancel_scope.cancel()
+    assert turns >= 20 * 5
+
+
 async def test_not_more_patterns_are_remembered_than_are_in_use() -> None:
     matches = PatternMatches(cluster("orders"))
     for number in range(2 * MOST_REMEMBERED):
