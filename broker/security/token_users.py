@@ -22,6 +22,8 @@ class JwksUsers:
         self._wall_ms = wall_ms
         self._keys: tuple[VerificationKey, ...] = ()
         self._read_from: tuple[int, int, int] | None = None
+        self._complaint: str | None = None
+        """What the log was told last: strangers have the file looked at as often as they like."""
         self._look()
 
     def let_in(self, token: str) -> TokenOwner:
@@ -46,6 +48,7 @@ class JwksUsers:
                 self._complain(f"is larger than {MOST_BYTES} bytes")
                 return
             self._keys = parse_keys(content)
+            self._complaint = None
         except OSError as problem:
             self._read_from = None
             self._complain(problem.strerror or str(problem))
@@ -53,5 +56,8 @@ class JwksUsers:
             self._complain(str(problem))
 
     def _complain(self, why: str) -> None:
+        if why == self._complaint:
+            return
+        self._complaint = why
         kept = "the keys read before go on" if self._keys else "no token lets anybody in"
         _LOG.error("sasl.oauthbearer.jwks.endpoint.url: %s: %s; %s", self._rules.jwks, why, kept)

@@ -3,6 +3,7 @@
 import base64
 import json
 import logging
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,30 @@ def test_keys_that_change_in_the_file_are_taken_up(
     assert [users.let_in(new).name for _ in range(3)] == ["alice"] * 3
     [complaint] = [one.getMessage() for one in caplog.records if one.levelno == logging.ERROR]
     assert complaint.endswith(f"{file}: is not JSON; the keys read before go on")
+
+
+def test_a_file_that_is_missing_is_named_once_however_many_tokens_are_shown(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "jwks.json"
+    users = JwksUsers(replace(RULES, jwks=file), lambda: NOW_MS)
+    token = signed(RSA, **RIGHT)
+
+    def complaints() -> list[str]:
+        for _ in range(3):
+            with suppress(TokenRefused):
+                users.let_in(token)
+        said = [one.getMessage() for one in caplog.records if one.levelno == logging.ERROR]
+        caplog.clear()
+        return said
+
+    [missing] = complaints()
+    assert missing.endswith("No such file or directory; no token lets anybody in")
+    write_jwks(file, jwk(RSA))
+    assert not complaints()
+    file.unlink()
+    [missing] = complaints()
+    assert missing.endswith("No such file or directory; the keys read before go on")
 
 
 @given(st.text("abc123-._~+/", min_size=1, max_size=80))
