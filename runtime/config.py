@@ -72,7 +72,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "audit.evidence.<name>": "Where `spark-audit digest NAME` keeps what it has read of a "
         "cluster: a folder, or an address as Hadoop writes it (`s3a://bucket/dc1`). An audit reads "
         "only what is new since.",
-        "audit.reread_nights": "In so many nights `spark-audit digest` reads all that it remembers "
+        "audit.reread_nights": "In so many days `spark-audit digest` reads all that it remembers "
         "again, a part each night.",
         **metrics_section.MEANINGS,
     }

@@ -14,6 +14,7 @@ from runtime.clock import now_ms
 from runtime.config import ClusterConfig, Configuration
 from spark_audit.evidence.belief import Asked, Disbelief, considered, proven, wrong_cluster
 from spark_audit.evidence.epochs import ask_epochs
+from spark_audit.evidence.links import Turns
 from spark_audit.evidence.remembered import RememberedSite, remembered
 from spark_audit.evidence.rows import EvidenceUnusable, Night, Note
 from spark_audit.evidence.store import load, save
@@ -37,6 +38,7 @@ from wire.net.security import PLAINTEXT
 from wire.topic_partition import TopicPartition
 
 DAY_MS: Final = 86_400_000
+_NAME: Final = "%Y%m%dT%H%M%SZ"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +85,7 @@ def take_night(
     """
     config, path = _place(configuration, site)
     taken_ms = now_ms()
-    name = datetime.fromtimestamp(taken_ms / 1_000, UTC).strftime("%Y%m%dT%H%M%SZ")
+    name = datetime.fromtimestamp(taken_ms / 1_000, UTC).strftime(_NAME)
     found = trio.run(_bounds, config, _Topics(configuration, site))
     if found.cluster_id is None:
         raise EvidenceUnusable(f"{site}: its cluster has no id, by which evidence is known")
@@ -99,7 +101,12 @@ def take_night(
         told = remembered(nights)
         if (wrong := wrong_cluster(site, told, found.cluster_id)) is not None:
             raise EvidenceUnusable(wrong)
-        taking = _Taking(configuration, config, audit.reread_nights, taken_ms // DAY_MS)
+        turns = Turns(
+            since=_day_of(nights[-1].name, path) if nights else taken_ms // DAY_MS,
+            tonight=taken_ms // DAY_MS,
+            days=audit.reread_nights,
+        )
+        taking = _Taking(configuration, config, turns)
         report, notes = taking.take(spark, told, found, name)
         if notes or is_anew:
             night = Night(name=name, cluster=found.cluster_id, notes=tuple(notes))
@@ -118,6 +125,15 @@ def _place(configuration: Configuration, site: str) -> tuple[ClusterConfig, str]
     return config, path
 
 
+def _day_of(night: str, path: str) -> int:
+    """Return the day of a night, as a number since the epoch; raises EvidenceUnusable."""
+    try:
+        taken = datetime.strptime(night, _NAME).replace(tzinfo=UTC)
+    except ValueError as error:
+        raise EvidenceUnusable(f"{path}: no night of a site: {error}") from error
+    return int(taken.timestamp() * 1_000) // DAY_MS
+
+
 async def _bounds(config: ClusterConfig, topics: _Topics) -> ClusterBounds:
     async with open_site(config, topics) as site:
         return await ask_bounds(site)
@@ -129,8 +145,7 @@ class _Taking:
 
     configuration: Configuration
     config: ClusterConfig
-    reread_nights: int
-    ordinal: int
+    turns: Turns
 
     def take(
         self, spark: SparkSession, told: RememberedSite, found: ClusterBounds, name: str
@@ -203,7 +218,7 @@ class _Taking:
                     void_note(place, logs[place].topic_id, why) if links.is_contradicted else why
                 )
             else:
-                found.append(going_on(place, logs[place], links, self.ordinal, self.reread_nights))
+                found.append(going_on(place, logs[place], links, self.turns))
         return found
 
     def _read(

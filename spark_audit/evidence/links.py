@@ -104,10 +104,27 @@ def span(links: Sequence[Link]) -> tuple[int, int]:
     return links[0].start, links[-1].stop
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turns:
+    """The days since the last night was kept, and tonight's, each a number since the epoch.
+
+    Each link has its turn on one day in `days`. A link whose turn came on a day without a night is
+    read again in the next one: a digest that runs every other day passes over none.
+    """
+
+    since: int
+    tonight: int
+    days: int
+
+    def have_come(self, turn: int) -> bool:
+        """Return whether a day with this turn has come since the last night."""
+        return (self.tonight - turn) % self.days < self.tonight - self.since
+
+
 def to_read_again(
-    links: Sequence[Link], place: TopicPartition, night: int, nights: int
+    links: Sequence[Link], place: TopicPartition, turns: Turns
 ) -> list[Sequence[Link]]:
-    """Return the runs of links that are read again tonight; each is once in so many nights.
+    """Return the runs of links that are read again tonight.
 
     The last link always is: what an election cut off a log, and others wrote again, begins there
     at the latest.
@@ -115,7 +132,7 @@ def to_read_again(
     shift = crc32(place.topic.encode()) + place.partition
     runs: list[list[Link]] = []
     for number, link in enumerate(links):
-        is_due = (link.start // REREAD_OFFSETS + shift) % nights == night % nights
+        is_due = turns.have_come(link.start // REREAD_OFFSETS + shift)
         if not is_due and number < len(links) - 1:
             continue
         if runs and runs[-1][-1].stop == link.start:

@@ -10,7 +10,15 @@ from typing import Final
 from uuid import UUID
 
 from spark_audit.evidence.belief import Disbelief
-from spark_audit.evidence.links import Link, chained, contradiction, span, to_read_again, whole
+from spark_audit.evidence.links import (
+    Link,
+    Turns,
+    chained,
+    contradiction,
+    span,
+    to_read_again,
+    whole,
+)
 from spark_audit.evidence.remembered import RememberedLog
 from spark_audit.evidence.rows import Note, noted, voided
 from spark_audit.scan.scan_rows import RowKind, ScanRow
@@ -62,13 +70,13 @@ def without_memory(place: TopicPartition, now: LogBounds, why: str | None) -> Lo
 
 
 def going_on(
-    place: TopicPartition, now: LogBounds, links: Sequence[Link], night: int, nights: int
+    place: TopicPartition, now: LogBounds, links: Sequence[Link], turns: Turns
 ) -> LogTonight:
     """Return how a log is read of which these links are proven to be there."""
     return LogTonight(
         place=place,
         now=now,
-        again=tuple(to_read_again(links, place, night, nights)),
+        again=tuple(to_read_again(links, place, turns)),
         kept=links[-1].stop - links[0].start,
         resume=links[-1].stop,
     )

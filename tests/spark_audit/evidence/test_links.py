@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from spark_audit.evidence.links import (
     REREAD_OFFSETS,
     Link,
+    Turns,
     between,
     chained,
     contradiction,
@@ -136,9 +137,15 @@ def test_what_links_between_two_offsets_do_not_tell_is_left_to_read(
     assert [at for first, last in parts for at in range(first, last)] == list(range(start, stop))
 
 
-@given(st.integers(1, 40), st.integers(0, 3), st.integers(1, 9), st.integers(0, 10_000))
-def test_each_link_is_read_again_once_in_so_many_nights_and_the_last_in_each(
-    blocks: int, partition: int, nights: int, first: int
+@given(
+    st.integers(1, 40),
+    st.integers(0, 3),
+    st.integers(1, 9),
+    st.integers(0, 10_000),
+    st.integers(1, 9),
+)
+def test_each_link_is_read_again_once_in_so_many_days_and_the_last_in_each_night(
+    blocks: int, partition: int, nights: int, first: int, every: int
 ) -> None:
     one = ScanRow(RowKind.RANGE.value, 0, 1, 1, bytes(16), leader_epoch=3)
     links = [
@@ -147,13 +154,26 @@ def test_each_link_is_read_again_once_in_so_many_nights_and_the_last_in_each(
     ]
     place = TopicPartition("orders", partition)
     read = [
-        [link for run in to_read_again(links, place, night, nights) for link in run]
-        for night in range(first, first + nights)
+        [
+            link
+            for run in to_read_again(
+                links, place, Turns(since=night - every, tonight=night, days=every * nights)
+            )
+            for link in run
+        ]
+        for night in range(first, first + every * nights, every)
     ]
     assert all(tonight[-1] == links[-1] for tonight in read)
     often = Counter(link.start for tonight in read for link in tonight)
     assert all(often[link.start] == 1 for link in links[:-1])
     assert often.keys() == {link.start for link in links}
+
+
+def test_a_second_night_of_a_day_reads_no_turn_again_and_a_long_pause_all() -> None:
+    day = Turns(since=7, tonight=7, days=3)
+    assert [day.have_come(turn) for turn in range(4)] == [False] * 4
+    pause = Turns(since=0, tonight=7, days=3)
+    assert all(pause.have_come(turn) for turn in range(4))
 
 
 def test_a_range_without_a_digest_is_no_link() -> None:

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from spark_audit.evidence.belief import Disbelief
-from spark_audit.evidence.links import Link
+from spark_audit.evidence.links import Link, Turns
 from spark_audit.evidence.remembered import RememberedLog, remembered
 from spark_audit.evidence.rows import Night, Note
 from spark_audit.evidence.taking import (
@@ -54,7 +54,7 @@ def test_a_log_of_which_nothing_is_known_is_read_whole_and_remembered_up_to_its_
 
 
 def test_what_is_new_is_read_and_the_last_link_again() -> None:
-    tonight = going_on(PLACE, NOW, KNOWN, night=1, nights=1_000_000)
+    tonight = going_on(PLACE, NOW, KNOWN, Turns(since=0, tonight=1, days=1_000_000))
     assert (tonight.runs(), tonight.new()) == ([(10, 20)], [(20, 40)])
     before = note_of(without_memory(PLACE, NOW, None), [_row(0, 10), _row(10, 20)])
     after = note_of(tonight, [_row(10, 20, None), _row(20, 33), _row(33, 40, None)])
@@ -62,12 +62,12 @@ def test_what_is_new_is_read_and_the_last_link_again() -> None:
 
 
 def test_a_night_without_anything_new_adds_nothing() -> None:
-    tonight = going_on(PLACE, NOW, KNOWN, night=1, nights=1_000_000)
+    tonight = going_on(PLACE, NOW, KNOWN, Turns(since=0, tonight=1, days=1_000_000))
     assert note_of(tonight, [_row(10, 20), _row(20, 40, None)]) is None
 
 
 def test_a_log_that_says_otherwise_of_what_is_read_again_is_void() -> None:
-    tonight = going_on(PLACE, NOW, KNOWN, night=1, nights=1)
+    tonight = going_on(PLACE, NOW, KNOWN, Turns(since=0, tonight=1, days=1))
     assert tonight.runs() == [(0, 20)]
     rotten = [_row(0, 10, digest=b"x" * 16), _row(10, 20, None), _row(20, 40, None)]
     for rows in (rotten, rotten[1:], []):
@@ -80,7 +80,7 @@ def test_a_log_that_says_otherwise_of_what_is_read_again_is_void() -> None:
 
 
 def test_a_log_that_cannot_be_read_adds_nothing_and_contradicts_nothing() -> None:
-    tonight = going_on(PLACE, NOW, KNOWN, night=1, nights=1)
+    tonight = going_on(PLACE, NOW, KNOWN, Turns(since=0, tonight=1, days=1))
     found = note_of(tonight, [failure_row(3, "dc1: orders-0 at offset 3: gone")])
     assert found == Disbelief("dc1: orders-0 at offset 3: gone")
 
