@@ -25,6 +25,9 @@ from wire.primitives import (
 from wire.topic_partition import TopicPartition
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
+MOST_READ: Final = 250_000
+"""Names and partitions, a third of a second. A request has room for fifty million of them, and a
+group's are read again at each generation."""
 _MIN_TOPIC_BYTES: Final = 2
 _MIN_PARTITIONS_BYTES: Final = 6
 _PARTITION_BYTES: Final = 4
@@ -43,16 +46,18 @@ class Subscription(NamedTuple):
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """Return all topics in these subscriptions, None if one of them cannot be read.
+    """Return all topics in these subscriptions, None if one cannot be read, or they are too many.
 
     Every version of the format begins with the fields of version 0, so that is what is read.
     """
-    topics: set[str] = set()
+    topics, left = set[str](), MOST_READ
     try:
         for subscription in subscriptions:
             reader = Reader(subscription)
             reader.take(read_int16)
-            topics.update(_topics(reader))
+            named = _topics(reader, left)
+            topics.update(named)
+            left -= len(named)
     except MalformedMessage:
         # The metadata is the members' own affair; not knowing the topics only means keeping all.
         return None
@@ -66,7 +71,7 @@ def decode_subscription(metadata: bytes) -> Subscription:
     """
     reader = Reader(metadata)
     version = reader.take(read_int16)
-    topics = tuple(_topics(reader))
+    topics = tuple(_topics(reader, MOST_READ))
     reader.take(read_nullable_bytes)
     owned = frozenset(_partitions(reader)) if version >= _OWNED_SINCE else frozenset()
     if version >= _GENERATION_SINCE:
@@ -101,20 +106,28 @@ def version_of(metadata: bytes) -> int:
     return Reader(metadata).take(read_int16)
 
 
-def _topics(reader: Reader) -> list[str]:
-    count = _count(reader, _MIN_TOPIC_BYTES)
+def _topics(reader: Reader, most: int) -> list[str]:
+    count = _count(reader, _MIN_TOPIC_BYTES, most)
     return [reader.take(read_string) for _ in range(count)]
 
 
 def _partitions(reader: Reader) -> Iterator[TopicPartition]:
-    for _ in range(_count(reader, _MIN_PARTITIONS_BYTES)):
+    topics = _count(reader, _MIN_PARTITIONS_BYTES, MOST_READ)
+    left = MOST_READ - topics
+    for _ in range(topics):
         topic = reader.take(read_string)
-        for _ in range(_count(reader, _PARTITION_BYTES)):
+        count = _count(reader, _PARTITION_BYTES, left)
+        left -= count
+        for _ in range(count):
             yield TopicPartition(topic, reader.take(read_int32))
 
 
-def _count(reader: Reader, least_bytes: int) -> int:
+def _count(reader: Reader, least_bytes: int, most: int) -> int:
     count = reader.take(read_int32)
     if not 0 <= count <= reader.remaining // least_bytes:
         raise MalformedMessage(f"{count} elements cannot be", position=reader.position)
+    if count > most:
+        raise MalformedMessage(
+            f"more than {MOST_READ} topics and partitions", position=reader.position
+        )
     return count
