@@ -16,7 +16,7 @@ from broker.groups.consumer.heartbeats import Refusal
 from broker.groups.consumer.member import Member, written
 from broker.groups.consumer.partitions import Partitions, TopicIdPartition
 from broker.groups.consumer.timers import Kind, Timer, Timers
-from broker.groups.group import Group
+from broker.groups.group import Group, contradiction
 from broker.groups.member import Member as ClassicGroupMember
 from broker.groups.rebalance import dismiss
 from broker.groups.states import GroupState
@@ -166,7 +166,6 @@ def downgraded(draft: Draft, gone: Collection[Member], timers: Timers) -> bool:
     protocol = common_protocol(staying)
     if not allowed or len(staying) > settings.max_size or protocol is None:
         return False
-    tombstones(group, operation)
     value = GroupMetadataValue(
         protocol_type=CONSUMER_PROTOCOL_TYPE,
         generation=group.epoch,
@@ -175,6 +174,9 @@ def downgraded(draft: Draft, gone: Collection[Member], timers: Timers) -> bool:
         current_state_timestamp_ms=operation.wall_ms,
         members=tuple(_classic_member(one, protocol, operation.topics) for one in staying),
     )
+    if contradiction(value) is not None:
+        return False  # each member's records were possible, together no classic group has them
+    tombstones(group, operation)
     operation.records.append((GroupMetadataKey(group=group.group_id), value))
     timers.set(Timer(Kind.DOWNGRADE, group.group_id), operation.now_ms)
     return True

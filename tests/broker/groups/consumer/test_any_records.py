@@ -10,7 +10,7 @@ from hypothesis import given
 
 from broker.groups.consumer.member import contradiction
 from broker.groups.consumer.partitions import Partitions, TopicIdPartition
-from tests.broker.groups.driver import GROUP, Driver, subscription
+from tests.broker.groups.driver import GROUP, REBALANCE_MS, Driver, subscription
 from wire.consumer_group_records import (
     ClassicMember,
     ClassicProtocol,
@@ -150,3 +150,27 @@ def test_the_coordinator_goes_on_with_any_records(written: Records, epoch: int, 
     driver.delete_group()
     driver.shard.replay((GroupMetadataKey(group=GROUP), None))
     assert GROUP not in driver.shard.groups
+
+
+def test_static_members_of_one_instance_id_do_not_end_a_coordinator() -> None:
+    driver = Driver()
+    driver.put_topic("orders", 3)
+    static = MemberValue(
+        instance_id="i",
+        rack_id=None,
+        client_id="c",
+        client_host="/h",
+        subscribed_topic_names=("orders",),
+        subscribed_topic_regex=None,
+        rebalance_timeout_ms=REBALANCE_MS,
+        server_assignor=None,
+        classic=ClassicMember(
+            session_timeout_ms=10 * REBALANCE_MS,
+            supported_protocols=(ClassicProtocol(name="range", metadata=subscription("orders")),),
+        ),
+    )
+    for key in (MemberKey(GROUP, "a"), MemberKey(GROUP, "b")):
+        driver.shard.replay((key, static))
+    driver.beat("new")
+    driver.advance(2 * REBALANCE_MS)
+    assert driver.consumer_group.members.keys() == {"a", "b"}
