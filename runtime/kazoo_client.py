@@ -3,6 +3,7 @@
 import socket
 import ssl
 from collections.abc import Callable
+from dataclasses import replace
 from errno import ECONNABORTED
 from typing import Any, Final
 
@@ -51,13 +52,15 @@ def make_client(
     *,
     session_timeout_ms: int,
     access: ZooKeeperAccess,
+    on_login: Callable[[ZooKeeperAccess], None] | None = None,
     on_connected: Callable[[int], None] | None = None,
     on_refused: Callable[[str], None] | None = None,
 ) -> KazooClient:
     """Return a client that is not started, and that never gives up.
 
-    `on_connected` hears the session timeout, in ms, that each connection is granted, and
-    `on_refused` why an attempt failed, both in kazoo's thread.
+    `on_login` hears with which password each connection logs in, `on_connected` the session
+    timeout, in ms, that it is granted, and `on_refused` why an attempt failed, all in kazoo's
+    thread.
     """
     client = KazooClient(
         hosts=hosts,
@@ -71,7 +74,9 @@ def make_client(
     connect: Callable[..., tuple[float, float]] = connection._connect  # noqa: SLF001
 
     def log_in_and_connect(*arguments: object) -> tuple[float, float]:
-        _log_in(client, access)
+        held = _log_in(client, access)
+        if on_login is not None:
+            on_login(held)
         try:
             read_timeout_ms, connect_timeout_ms = connect(*arguments)
         except AuthFailedError as error:
@@ -92,19 +97,26 @@ def make_client(
     return client
 
 
-def _log_in(client: KazooClient, access: ZooKeeperAccess) -> None:
-    """Have the next connection log in with what the password's file holds now."""
-    login = access.login
-    if login is None:
-        return
+def _log_in(client: KazooClient, access: ZooKeeperAccess) -> ZooKeeperAccess:
+    """Have the next connection log in with what the password's file holds now, and return that.
+
+    What the connection makes has rights for who it is, whatever the file holds by then: it could
+    not read its own nodes otherwise.
+    """
+    if access.login is None:
+        return access
+    login = replace(access.login, password=reveal(access.login.password))
+    held = replace(access, login=login)
+    client.default_acl = kazoo_acl(held.grants(""))
     if login.mechanism is LoginMechanism.DIGEST:
         client.auth_data = {("digest", f"{login.username}:{one}") for one in login.passwords()}
-        return
+        return held
     client._connection.sasl_options = {  # noqa: SLF001 - only its constructor takes them
         "mechanism": login.mechanism.value,
         "username": login.username,
         "password": reveal(login.password),
     }
+    return held
 
 
 def kazoo_acl(grants: tuple[Grant, ...]) -> list[Any]:

@@ -86,6 +86,7 @@ class ZooKeeper:
             hosts,
             session_timeout_ms=session_timeout_ms,
             access=access,
+            on_login=self._hold,
             on_connected=self._grant,
             on_refused=self._refuse,
         )
@@ -104,6 +105,9 @@ class ZooKeeper:
     def _grant(self, session_timeout_ms: int) -> None:
         """Take note of what a server grants, which may be less than was asked for."""
         self._session_timeout_ms = session_timeout_ms
+
+    def _hold(self, access: ZooKeeperAccess) -> None:
+        self._access = access
 
     def _refuse(self, why: str) -> None:
         self._refusal = why

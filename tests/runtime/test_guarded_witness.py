@@ -47,6 +47,22 @@ async def session(
         yield zookeeper
 
 
+async def test_a_session_reads_what_it_makes_once_the_file_has_another_password(
+    empty_zookeeper: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "password"
+    file.write_text("right")
+    login = replace(digest(""), password=FileSecret(file=file, last_known="right"))
+    access = ZooKeeperAccess(login=login)
+    async with session(empty_zookeeper, access) as zookeeper:
+        file.write_text("new")
+        await zookeeper.create("/p/mirror/one", b"1", make_parents=True)
+        await zookeeper.transaction([Create(path="/p/mirror/two", data=b"2")])
+        for name in ("one", "two"):
+            assert await zookeeper.set(f"/p/mirror/{name}", b"again") == 1
+        await zookeeper.delete("/p", recursive=True)
+
+
 async def test_what_one_login_makes_no_other_reads_writes_or_deletes(empty_zookeeper: str) -> None:
     ours = ZooKeeperAccess(login=digest("right"))
     async with session(empty_zookeeper, ours) as zookeeper:
