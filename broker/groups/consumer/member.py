@@ -5,6 +5,7 @@ from enum import IntEnum
 from typing import Final
 
 from broker.groups.consumer.partitions import NONE, Partitions, by_topic, gathered
+from broker.groups.settings import MAX_STRING_BYTES
 from wire.consumer_group_records import (
     ClassicMember,
     CurrentValue,
@@ -147,9 +148,19 @@ def contradiction(value: Value) -> str | None:
 
     No coordinator writes such a record, but whoever may write to `__consumer_offsets` can.
     """
-    if not isinstance(value, MemberValue) or value.classic is None:
+    if not isinstance(value, MemberValue):
         return None
-    protocols = value.classic.supported_protocols
+    protocols = () if value.classic is None else value.classic.supported_protocols
+    names = [
+        value.instance_id,
+        value.client_id,
+        value.client_host,
+        *(one.name for one in protocols),
+    ]
+    if any(len((name or "").encode()) > MAX_STRING_BYTES for name in names):
+        return "a name is longer than the record of a classic group could have it"
+    if value.classic is None:
+        return None
     if not protocols:
         return "a classic member supports no protocol"
     if len(protocols[0].metadata) < VERSION_BYTES:

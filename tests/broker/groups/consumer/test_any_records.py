@@ -3,9 +3,11 @@
 Whoever may write to the topic would otherwise end its coordinators, one after another.
 """
 
+from typing import Any
 from uuid import UUID
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given
 
 from broker.groups.consumer.member import contradiction
@@ -152,25 +154,49 @@ def test_the_coordinator_goes_on_with_any_records(written: Records, epoch: int, 
     assert GROUP not in driver.shard.groups
 
 
+def static_member(**other: Any) -> MemberValue:
+    """Return a static member that speaks the classic protocol and lasts."""
+    told: dict[str, Any] = {
+        "instance_id": "i",
+        "rack_id": None,
+        "client_id": "c",
+        "client_host": "/h",
+        "subscribed_topic_names": ("orders",),
+        "subscribed_topic_regex": None,
+        "rebalance_timeout_ms": REBALANCE_MS,
+        "server_assignor": None,
+        "classic": speaking("range"),
+    }
+    return MemberValue(**(told | other))
+
+
+def speaking(assignor: str) -> ClassicMember:
+    return ClassicMember(
+        session_timeout_ms=10 * REBALANCE_MS,
+        supported_protocols=(ClassicProtocol(name=assignor, metadata=subscription("orders")),),
+    )
+
+
 def test_static_members_of_one_instance_id_do_not_end_a_coordinator() -> None:
     driver = Driver()
     driver.put_topic("orders", 3)
-    static = MemberValue(
-        instance_id="i",
-        rack_id=None,
-        client_id="c",
-        client_host="/h",
-        subscribed_topic_names=("orders",),
-        subscribed_topic_regex=None,
-        rebalance_timeout_ms=REBALANCE_MS,
-        server_assignor=None,
-        classic=ClassicMember(
-            session_timeout_ms=10 * REBALANCE_MS,
-            supported_protocols=(ClassicProtocol(name="range", metadata=subscription("orders")),),
-        ),
-    )
     for key in (MemberKey(GROUP, "a"), MemberKey(GROUP, "b")):
-        driver.shard.replay((key, static))
+        driver.shard.replay((key, static_member()))
     driver.beat("new")
     driver.advance(2 * REBALANCE_MS)
     assert driver.consumer_group.members.keys() == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"instance_id": "i" * 32_768},
+        {"client_id": "c" * 32_768},
+        {"client_host": "é" * 16_384},
+        {"classic": speaking("r" * 32_768)},
+    ],
+    ids=["instance", "client", "host", "assignor"],
+)
+def test_a_name_that_no_classic_group_could_write_is_left_out(other: dict[str, Any]) -> None:
+    assert contradiction(static_member()) is None
+    assert "a name is longer" in (contradiction(static_member(**other)) or "")
