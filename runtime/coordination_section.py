@@ -33,8 +33,8 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "coordination.auth.username": "The user. Every node is made with rights for it alone.",
         "coordination.auth.password": "The password.",
         "coordination.auth.password_file": "A file that holds `password`; read at each connection.",
-        "coordination.auth.previous_password": "The last password of `digest`, until "
-        "`failover secure --write` has given all nodes rights for the new one.",
+        "coordination.auth.previous_password": "The last password of `digest`, while "
+        "programs still have it: nodes have rights for both.",
         "coordination.auth.previous_password_file": "A file that holds `previous_password`.",
         "coordination.auth.applications": "Who may follow the active site and hand positions over, "
         "and no more: the login of `failover.client`, as `digest:<user>:<hash>` or `sasl:<user>`.",

@@ -105,7 +105,12 @@ def _log_in(client: KazooClient, access: ZooKeeperAccess) -> ZooKeeperAccess:
     """
     if access.login is None:
         return access
-    login = replace(access.login, password=reveal(access.login.password))
+    former = access.login.previous_password
+    login = replace(
+        access.login,
+        password=reveal(access.login.password),
+        previous_password=None if former is None else reveal(former),
+    )
     held = replace(access, login=login)
     client.default_acl = kazoo_acl(held.grants(""))
     if login.mechanism is LoginMechanism.DIGEST:

@@ -96,7 +96,7 @@ class Login:
     username: str
     password: Secret = field(repr=False)
     previous_password: Secret | None = field(default=None, repr=False)
-    """Of the digest scheme, while nodes still have rights for it: the connection has both."""
+    """Of the digest scheme, while programs still have it: connections and nodes have both."""
 
     @property
     def identity(self) -> Identity:
@@ -104,6 +104,16 @@ class Login:
         if self.mechanism is LoginMechanism.DIGEST_MD5:
             return Identity("sasl", self.username)
         return digest_identity(self.username, reveal(self.password))
+
+    def identities(self) -> tuple[Identity, ...]:
+        """Return who we are and, while a previous password is named, who we were.
+
+        Programs that have not been started anew with the new password read our nodes as well.
+        """
+        if self.previous_password is None:
+            return (self.identity,)
+        former = digest_identity(self.username, reveal(self.previous_password))
+        return tuple(dict.fromkeys((self.identity, former)))
 
     def passwords(self) -> tuple[str, ...]:
         """Return each password that is tried on a connection."""
@@ -126,7 +136,7 @@ class ZooKeeperAccess:
         """Return the rights with which a node is made."""
         if self.login is None:
             return (Grant(ANYBODY, ALL),)
-        own = tuple(Grant(identity, ALL) for identity in (self.login.identity, *self.also))
+        own = tuple(Grant(identity, ALL) for identity in (*self.login.identities(), *self.also))
         return (*own, *(grant for of, grant in self.shared.items() if _is_of(of, path)))
 
 

@@ -63,7 +63,8 @@ async def test_a_witness_that_was_everybodys_is_ours_alone_afterwards(
 async def test_nodes_of_a_login_whose_password_is_unknown_are_named(
     empty_zookeeper: str, tmp_path: Path
 ) -> None:
-    await _write_tree(empty_zookeeper, configured(tmp_path, empty_zookeeper, "old"))
+    old = configured(tmp_path, empty_zookeeper, "old")
+    await _write_tree(empty_zookeeper, old)
     shown: list[str] = []
     with pytest.raises(CannotSecure, match=r"1 nodes are another login's.*previous_password"):
         await secure(configured(tmp_path, empty_zookeeper), write=True, show=shown.append)
@@ -71,7 +72,14 @@ async def test_nodes_of_a_login_whose_password_is_unknown_are_named(
 
     both = configured(tmp_path, empty_zookeeper, previous_password="old")  # noqa: S106
     assert await secure(both, write=True, show=shown.append)
-    assert await secure(configured(tmp_path, empty_zookeeper), write=False, show=shown.append)
+    async with open_zookeeper(
+        empty_zookeeper, session_timeout_ms=4_000, access=old.coordination.access
+    ) as not_restarted:
+        assert await not_restarted.get(PATHS.active) is not None
+        ours = configured(tmp_path, empty_zookeeper)
+        assert await secure(ours, write=True, show=shown.append)
+        with pytest.raises(NotAllowed):
+            await not_restarted.get(PATHS.active)
 
 
 async def test_applications_keep_what_they_need(empty_zookeeper: str, tmp_path: Path) -> None:

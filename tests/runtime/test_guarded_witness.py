@@ -131,7 +131,15 @@ async def test_a_password_is_changed_while_both_are_known(empty_zookeeper: str) 
         assert found == ["/p", "/p/active"]
         for path in found:
             await zookeeper.set_rights(path)
+        await zookeeper.create("/p/pair")
+    async with session(empty_zookeeper, before) as zookeeper:  # not started anew yet
+        for path in ("/p/active", "/p/pair"):
+            assert await zookeeper.get(path) is not None
     async with session(empty_zookeeper, after) as zookeeper:
+        found = [one.path async for one in find_foreign_rights(zookeeper, after, "/p")]
+        assert found == ["/p", "/p/active", "/p/pair"]
+        for path in found:
+            await zookeeper.set_rights(path)
         assert [one async for one in find_foreign_rights(zookeeper, after, "/p")] == []
         await zookeeper.delete("/p", recursive=True)
 

@@ -1,5 +1,7 @@
 """Who we are to ZooKeeper: identities, rights of nodes, and what others may do beyond them."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -104,6 +106,21 @@ def test_rights_that_applications_should_have_and_have_not_are_told() -> None:
     some = (own, Grant(Identity("sasl", "apps"), Right.READ | Right.CREATE))
     told = "/p/groups/g: sasl:apps may not write+delete+admin"
     assert str(foreign_of("/p/groups/g", some, OURS)) == told
+
+
+def test_nodes_are_of_both_passwords_while_programs_have_the_one_or_the_other() -> None:
+    login = Login(
+        mechanism=LoginMechanism.DIGEST,
+        username="dr",
+        password="new",  # noqa: S106
+        previous_password="old",  # noqa: S106
+    )
+    both = (digest_identity("dr", "new"), digest_identity("dr", "old"))
+    grants = tuple(Grant(identity, ALL) for identity in both)
+    assert ZooKeeperAccess(login=login).grants("/p/pair") == grants
+    assert ZooKeeperAccess(login=replace(login, previous_password="new")).grants("/p") == (  # noqa: S106
+        grants[0],
+    )
 
 
 def test_rights_that_are_as_they_should_be_are_nothing_to_tell() -> None:
