@@ -18,6 +18,7 @@ PACKAGES: Final = (
     "wire",
     "attr",
     "attrs",
+    "h11",
     "idna",
     "outcome",
     "sniffio",

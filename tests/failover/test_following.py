@@ -48,7 +48,7 @@ async def test_a_witness_that_cannot_be_read_is_told_and_read_again(
     seen: list[Status | None] = []
 
     @asynccontextmanager
-    async def open_zookeeper(*_: object, **__: object) -> AsyncIterator[None]:
+    async def open_witness(*_: object, **__: object) -> AsyncIterator[None]:
         yield
 
     async def pair(*_: object) -> PairSeen:
@@ -62,7 +62,7 @@ async def test_a_witness_that_cannot_be_read_is_told_and_read_again(
             raise fault
         return BACK
 
-    monkeypatch.setattr(exporter, "open_zookeeper", open_zookeeper)
+    monkeypatch.setattr(exporter, "open_witness", open_witness)
     monkeypatch.setattr(exporter, "begin_pair", pair)
     monkeypatch.setattr(exporter, "require_pair", pair)
     monkeypatch.setattr(exporter, "read_status", read_status)
