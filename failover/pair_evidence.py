@@ -15,7 +15,7 @@ from runtime.clock import now_ms
 from runtime.config import Configuration
 from runtime.pair.evidence_number import take_number
 from runtime.pair.evidence_topic import write_evidence
-from runtime.pair.opening import evidence_of
+from runtime.pair.opening import evidence_of, look_at_pair, make_pair
 from runtime.witness import ActiveSite, Pair, WitnessPaths
 from runtime.zookeeper import ZooKeeper
 from wire.net import NetworkFault
@@ -62,9 +62,16 @@ class PairEvidence:
     ) -> dict[str, str]:
         paths = WitnessPaths(root=self._configuration.coordination.path)
         active = await self._zookeeper.get(paths.active)
+        if active is None:
+            why = "the witness does not name an active site any more"
+            if required:
+                raise SiteUnclear(f"{', '.join(sorted(required))} took no evidence: {why}")
+            return dict.fromkeys(self._sites, why)
         pair = await self._zookeeper.get(paths.pair)
-        if active is None or pair is None:
-            return dict.fromkeys(self._sites, "the witness does not know the pair yet")
+        if pair is None:  # a witness of an earlier version, or one whose pair was garbled
+            await self._make_pair()
+            pair = await self._zookeeper.get(paths.pair)
+            assert pair is not None, "it was made, here or elsewhere"
         evidence = evidence_of(
             self._configuration,
             Pair.decode(pair.data),
@@ -94,3 +101,9 @@ class PairEvidence:
         for name in sorted(required & faults.keys()):
             raise faults[name]
         return dict(sorted(failed.items()))
+
+    async def _make_pair(self) -> None:
+        """Make the pair from what the sites that answer carry: without it nothing is written."""
+        clusters = {name: site.cluster for name, site in self._sites.items()}
+        seen = await look_at_pair(self._configuration, self._zookeeper, clusters)
+        await make_pair(self._zookeeper, seen)

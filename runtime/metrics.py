@@ -20,7 +20,7 @@ _LOG = logging.getLogger(__name__)
 REQUEST_TIMEOUT_S: Final = 10
 MAX_CONNECTIONS: Final = 64
 UNAUTHORIZED: Final = 401
-OPEN_TO_ALL: Final = "/health/"
+OPEN_TO_ALL: Final = frozenset({"/health/live", "/health/ready"})
 """What asks whether a program lives has no credentials: the kubelet, a load balancer."""
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -214,7 +214,7 @@ async def _respond(pages: _Pages, request: h11.Request) -> tuple[int, str, bytes
     if path == "/health/ready":
         is_ready = pages.ready()
         return (200, "text/plain", b"ready\n") if is_ready else (503, "text/plain", b"not ready\n")
-    if not path.startswith(OPEN_TO_ALL) and not pages.door.admits(_authorization(request)):
+    if path not in OPEN_TO_ALL and not pages.door.admits(_authorization(request)):
         return UNAUTHORIZED, "text/plain", b"show what metrics.token or metrics.username asks for\n"
     route = pages.answers.get(path)
     if route is None:

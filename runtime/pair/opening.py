@@ -221,7 +221,7 @@ async def begin_pair(
     if isinstance(judgement, FirstStart):
         await _make_witness(configuration, zookeeper, seen)
     elif isinstance(judgement, Agreed) and seen.pair is None and knows_all_clusters(seen):
-        await _make_pair(configuration, zookeeper, seen)
+        await make_pair(zookeeper, seen)
     return await require_pair(configuration, zookeeper, clusters)
 
 
@@ -250,13 +250,13 @@ async def make_shared(zookeeper: ZooKeeper, paths: WitnessPaths) -> None:
         await zookeeper.create(paths.groups)
 
 
-async def _make_pair(configuration: Configuration, zookeeper: ZooKeeper, seen: PairSeen) -> None:
-    """Give a witness of an earlier version its pair, the one that the evidence names if any."""
-    paths = WitnessPaths(root=configuration.coordination.path)
-    try:
-        await zookeeper.create(paths.pair, new_pair(seen).encode())
-    except NodeExists:
-        return
+async def make_pair(zookeeper: ZooKeeper, seen: PairSeen) -> None:
+    """Give a witness that lacks it its pair, the one that the evidence names if any.
+
+    It is of an earlier version, or had a garbled one.
+    """
+    with suppress(NodeExists):  # another program was first: what it wrote counts
+        await zookeeper.create(WitnessPaths(root=seen.path).pair, new_pair(seen).encode())
 
 
 async def take_over_cluster_id(
@@ -281,9 +281,12 @@ async def take_over_cluster_id(
 def new_pair(seen: PairSeen) -> Pair:
     """Return the pair of these clusters, under the id that their evidence has, or a new one."""
     known = [site.evidence for _, site in sorted(seen.sites.items()) if site.evidence is not None]
+    ids = known[0].clusters if known else {}
     return Pair(
         pair=known[0].pair if known else uuid.uuid4().hex,
-        clusters={name: site.cluster_id or "" for name, site in sorted(seen.sites.items())},
+        clusters={
+            name: site.cluster_id or ids.get(name, "") for name, site in sorted(seen.sites.items())
+        },
     )
 
 

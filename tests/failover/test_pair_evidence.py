@@ -12,7 +12,7 @@ import failover.pair_evidence
 from failover.pair_evidence import BESIDE_S, TIMEOUT_S, PairEvidence
 from failover.site import Site, SiteUnclear
 from runtime.config import load
-from runtime.pair.evidence import Evidence
+from runtime.pair.evidence import Evidence, PairSeen, SiteSeen
 from runtime.witness import ActiveSite, EvidenceNumber, Pair, WitnessPaths
 from runtime.zookeeper import Node, ZooKeeper
 from tests.failover.sites import promotable
@@ -38,8 +38,8 @@ class Witness:
             data=self.nodes[path], version=0, created_zxid=1, modified_zxid=1, ephemeral_owner=0
         )
 
-    async def create(self, path: str, data: bytes, *, make_parents: bool) -> None:
-        assert make_parents
+    async def create(self, path: str, data: bytes, *, make_parents: bool = False) -> None:
+        assert make_parents or path == WitnessPaths(root="/r").pair
         await self.set(path, data, version=0)
 
     async def set(self, path: str, data: bytes, *, version: int) -> None:
@@ -111,3 +111,34 @@ async def test_the_witness_holds_the_number_of_evidence_before_any_cluster_does(
     await ours.say_moving("dc2", 1, BOTH)
     await ours.say_active()
     assert numbers == [(1, 1)] * 2 + [(2, 2)] * 2 + [(3, 3)] * 2
+
+
+async def test_a_witness_that_lacks_the_pair_gets_it_before_evidence_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, written = evidence(tmp_path, monkeypatch, 0.0)
+    witness = cast("Witness", ours._zookeeper)
+    paths = WitnessPaths(root="/r")
+    del witness.nodes[paths.pair]
+
+    async def look(*_: object) -> PairSeen:
+        await trio.lowlevel.checkpoint()
+        sites = {"dc1": SiteSeen(fault="away"), "dc2": SiteSeen(cluster_id="two")}
+        return PairSeen(
+            path="/r", initial_active="dc1", active=None, pair=None, journals=(), sites=sites
+        )
+
+    monkeypatch.setattr(failover.pair_evidence, "look_at_pair", look)
+    await ours.require_writable(frozenset({"dc2"}))
+    assert written == ["dc2"]
+    assert Pair.decode(witness.nodes[paths.pair]).clusters == {"dc1": "", "dc2": "two"}
+
+
+async def test_evidence_that_is_required_is_never_left_out_in_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, written = evidence(tmp_path, monkeypatch, 0.0)
+    del cast("Witness", ours._zookeeper).nodes[WitnessPaths(root="/r").active]
+    with pytest.raises(SiteUnclear, match="dc2 took no evidence: the witness does not name"):
+        await ours.say_moving("dc2", 1, frozenset({"dc2"}))
+    assert written == []

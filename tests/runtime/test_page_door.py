@@ -100,7 +100,15 @@ async def test_without_a_token_there_is_nothing_but_health(
     file.write_text("first")
     token = FileSecret(file=file, last_known="first")
     port = await _served(nursery, PageDoor(token=token))
-    for path in ("/status", "/metrics", "/", "/nothing", "/healthy", "/status?/health/"):
+    for path in (
+        "/status",
+        "/metrics",
+        "/",
+        "/nothing",
+        "/healthy",
+        "/health/x",
+        "/status?/health/live",
+    ):
         for shown in (None, "Bearer wrong", "Bearer ", "Basic first", "Bearer  first"):
             refused, challenge, body = await _get(port, path, shown)
             assert (refused, challenge) == (401, "Bearer"), (path, shown)
