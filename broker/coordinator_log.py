@@ -1,6 +1,7 @@
 """What coordinators answer for the log that holds their state: those of groups and transactions."""
 
 import logging
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import trio
@@ -13,6 +14,21 @@ from wire.errors import ErrorCode
 _LOG = logging.getLogger(__name__)
 
 AppendFault: TypeAlias = NotLeader | OwnBatchRefused | StorageError
+
+
+def require_room(led: LedPartition, batches: Sequence[bytes]) -> None:
+    """Raise OwnBatchRefused if the log would not take one of several: then none is appended.
+
+    What a coordinator has decided once is replayed whole, or not at all. Of a single one the log
+    itself says so.
+    """
+    largest = max(map(len, batches), default=0)
+    if len(batches) > 1 and largest > led.largest_batch_bytes:
+        raise OwnBatchRefused(
+            f"a batch of {largest} bytes is larger than max.message.bytes"
+            f" ({led.largest_batch_bytes})",
+            ErrorCode.MESSAGE_TOO_LARGE,
+        )
 
 
 def append_refusal(led: LedPartition, fault: AppendFault) -> ErrorCode:

@@ -14,7 +14,8 @@ class LedPartition(Protocol):
     """A partition that this broker leads, as a coordinator uses it.
 
     Offsets: `log_start_offset` is the first record still there, `log_end_offset` the next one to be
-    written, `high_watermark` the end of what every in-sync replica holds.
+    written, `high_watermark` the end of what every in-sync replica holds. The log takes no batch of
+    more than `largest_batch_bytes`.
     """
 
     @property
@@ -29,6 +30,8 @@ class LedPartition(Protocol):
     def log_end_offset(self) -> int: ...
     @property
     def high_watermark(self) -> int: ...
+    @property
+    def largest_batch_bytes(self) -> int: ...
 
     def append_own(self, batch: bytes | bytearray) -> int:
         """Append one batch built by this broker, offsets assigned here; return its first offset.

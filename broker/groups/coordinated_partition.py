@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import trio
 
-from broker.coordinator_log import append_refusal
+from broker.coordinator_log import append_refusal, require_room
 from broker.groups.records import batches
 from broker.groups.shard import Shard
 from broker.groups.write_operation import WriteOperation
@@ -43,13 +43,15 @@ class CoordinatedPartition:
         return None if self.shard is None else self.shard.next_deadline_ms
 
     def write(self, operation: WriteOperation) -> ErrorCode:
-        """Append and replay what an operation has decided; nothing of a batch counts if it fails.
+        """Append and replay what an operation has decided; nothing counts if the log has no room.
 
         Return what `append_refusal` says of a fault.
         """
         try:
             producer = operation.producer
-            for batch, records in batches(operation.records, operation.wall_ms, producer):
+            written = list(batches(operation.records, operation.wall_ms, producer))
+            require_room(self.led, [batch for batch, _ in written])
+            for batch, records in written:
                 self.last_written = self.led.append_own(batch) + len(records) - 1
                 for record in records:
                     if producer is None:

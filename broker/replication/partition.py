@@ -220,6 +220,11 @@ class Partition(Replica):
         """Return what single records have to comply with now; None if nobody looks at them."""
         return record_rules(self.log.config, self._clock.wall_ms())
 
+    @property
+    def largest_batch_bytes(self) -> int:
+        """Return how large a batch the log takes, with its header."""
+        return self.log.config.max_message_bytes
+
     def append_own(self, batch: bytes | bytearray) -> int:
         """Append a batch that this broker built itself; return its first offset.
 

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 import trio
 
-from broker.coordinator_log import append_refusal
+from broker.coordinator_log import append_refusal, require_room
 from broker.led_partition import LedPartition, NotLeader
 from broker.log.results import StorageError
 from broker.replication.partition import OwnBatchRefused
@@ -86,8 +86,10 @@ class CoordinatedLog:
         Return what `append_refusal` says of a fault.
         """
         try:
-            for some in _in_pieces(records):
-                self.last_written = self.led.append_own(_batch(some, wall_ms)) + len(some) - 1
+            written = [(some, _batch(some, wall_ms)) for some in _in_pieces(records)]
+            require_room(self.led, [batch for _, batch in written])
+            for some, batch in written:
+                self.last_written = self.led.append_own(batch) + len(some) - 1
                 for record in some:
                     self.loaded.replay(record)
         except (NotLeader, OwnBatchRefused, StorageError) as fault:

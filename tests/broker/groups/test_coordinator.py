@@ -10,6 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+import broker.groups.records
 from broker.apis import offset_commit
 from broker.led_partition import CONSUMER_OFFSETS, LedPartition
 from tests.broker.groups.asking import (
@@ -220,6 +221,26 @@ async def test_a_log_that_does_not_take_the_records_changes_nothing(
         rig.partition.resign()
         assert await commit(rig, 3) is ErrorCode.NOT_COORDINATOR
         rig.partition.take(replace(rig.partition.leadership, leader=BROKER))
+        assert await committed(rig) == 1
+
+
+async def test_of_several_batches_none_is_written_where_one_is_refused(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker.groups.records, "BATCH_BYTES", 100)
+    async with open_rig(tmp_path) as rig:
+        await commit(rig, 1)
+        end = rig.partition.log_end_offset
+        rig.partition.log.config = replace(rig.partition.log.config, max_message_bytes=600)
+        request = commit_request(GROUP, 2)
+        (topic,) = request.topics
+        (small,) = topic.partitions
+        large = replace(small, partition_index=1, committed_metadata="m" * 1_000)
+        both = replace(request, topics=(replace(topic, partitions=(small, large)),))
+        answer = await offset_commit.handle(both, rig.call(9))
+        codes = [one.error_code for one in answer.topics[0].partitions]
+        assert codes == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
+        assert rig.partition.log_end_offset == end
         assert await committed(rig) == 1
 
 
