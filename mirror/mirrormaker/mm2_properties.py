@@ -215,7 +215,13 @@ class _Import:
         if mechanism is None:
             raise protocol.wrong(f"needs {alias}.sasl.mechanism")
         if mechanism.value not in {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}:
-            raise mechanism.wrong(f"{mechanism.value!r} is not spoken here")
+            how = (
+                "say in the new file where its tokens come from: token_file, token_command or"
+                " token_endpoint"
+                if mechanism.value == "OAUTHBEARER"
+                else f"{mechanism.value!r} is not spoken here"
+            )
+            raise mechanism.wrong(how)
         jaas = self._find("sasl.jaas.config", alias)
         found = None if jaas is None else JAAS.fullmatch(jaas.value)
         options = {

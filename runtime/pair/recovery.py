@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from runtime.pair.evidence import (
+    LARGEST_EPOCH,
+    TOPIC,
     Agreed,
     Contradicted,
     Evidence,
@@ -111,12 +113,21 @@ def _is_about_addresses(seen: PairSeen, replaced: Collection[str]) -> bool:
     return isinstance(judge(_with_ids_taken_over(bare, replaced)), Contradicted)
 
 
-def _named(seen: PairSeen, told: Mapping[str, Evidence], chosen: str) -> ActiveSite:
-    """Return the site that a person has named, in an epoch later than all that are known."""
+def _named(seen: PairSeen, told: Mapping[str, Evidence], chosen: str) -> ActiveSite | str:
+    """Return the site that a person has named, in an epoch later than all that are known.
+
+    Or why there is no later one: evidence that was written by hand may name the last.
+    """
     epochs = [one.epoch for one in told.values()]
     epochs += [one.moving_epoch for one in told.values() if one.moving_epoch is not None]
     epochs += [*seen.journals, *([] if seen.active is None else [seen.active.epoch])]
-    return ActiveSite(site=chosen, epoch=max(epochs) + 1)
+    later = max(epochs) + 1
+    if later >= LARGEST_EPOCH:
+        return (
+            f"epoch {later - 1} is the last there is, and no promotion of ours has got so far:"
+            f" somebody else has written it; delete the topic {TOPIC} of the cluster that names it"
+        )
+    return ActiveSite(site=chosen, epoch=later)
 
 
 DECIDE: Final = "; decide which site is active, close the other, and name it with --active SITE"

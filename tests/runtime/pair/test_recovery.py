@@ -136,10 +136,12 @@ def test_a_site_that_the_file_has_not_is_not_made_active_without_a_person() -> N
 
 
 def test_what_is_restored_can_be_read_whatever_a_cluster_carries() -> None:
-    latest = replace(DC2, epoch=LARGEST_EPOCH - 1)
+    latest = replace(DC2, epoch=LARGEST_EPOCH - 2)
     recovery = decide_recovery(wiped(site("dc1", latest), site("dc2", DC2)), active="dc1")
     assert isinstance(recovery, Restore)
     assert ActiveSite.decode(recovery.active.encode()) == recovery.active
+    restored = replace(DC2, epoch=recovery.active.epoch)
+    assert decode_evidence(*restored.encode()) == restored
     with pytest.raises(EvidenceGarbled):
         decode_evidence(*replace(DC2, epoch=LARGEST_EPOCH).encode())
 
@@ -188,3 +190,9 @@ def test_what_a_stranger_writes_on_one_cluster_makes_no_site_active(
     if isinstance(recovery, Restore):
         assert recovery.active.site == "dc1"
         assert recovery.active in {witness, TRUE, ActiveSite(site="dc1", epoch=3)}
+
+
+def test_an_epoch_that_nothing_can_follow_is_named_and_nothing_is_written() -> None:
+    last = replace(DC2, epoch=LARGEST_EPOCH - 1)
+    seen = wiped(site("dc1", last), site("dc2", DC2))
+    assert f"epoch {LARGEST_EPOCH - 1} is the last there is" in why(seen, active="dc1")
