@@ -202,12 +202,19 @@ def _ends(consumer: Consumer, partition: TopicPartition) -> tuple[int, int]:
         pause(0.1)
 
 
+MISSING = {
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,  # the leader says so while a copy is deleted and made again
+}
+
+
 def read_what_is_there(cluster: RunningCluster, topic: str) -> list[Message]:
-    """Read the first partition of a topic that a mirror may not have created yet."""
+    """Read the first partition of a topic that a mirror may not have made, or is making anew."""
     try:
         return read_all(cluster, topic)
     except KafkaException as error:
-        if code_of(error) in {KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC}:
+        if code_of(error) in MISSING:
             return []
         raise
 
