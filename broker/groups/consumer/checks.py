@@ -26,11 +26,12 @@ def commit_error(
 def fetch_error(group: ConsumerGroup | None, member_id: str | None, epoch: int) -> ErrorCode:
     """Return whether committed offsets may be told to a member; whoever names none may see them.
 
-    A member of a group that is not there would take no offsets for those of a new group.
+    Without such a group nothing is held against the epoch: members of classic groups name their
+    generation there, and nobody checks it (ClassicGroup.validateOffsetFetch).
     """
-    if member_id is None or epoch < 0:
+    if group is None or member_id is None or epoch < 0:
         return ErrorCode.NONE
-    member = None if group is None else group.members.get(member_id)
+    member = group.members.get(member_id)
     return ErrorCode.UNKNOWN_MEMBER_ID if member is None else epoch_error(member, epoch)
 
 

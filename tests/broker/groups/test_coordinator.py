@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 import broker.groups.records
-from broker.apis import offset_commit
+from broker.apis import offset_commit, offset_fetch
 from broker.led_partition import CONSUMER_OFFSETS, LedPartition
 from tests.broker.groups.asking import (
     GROUP,
@@ -35,6 +35,7 @@ from wire.errors import ErrorCode
 from wire.messages.join_group import (
     JoinGroupResponse,
 )
+from wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from wire.record_batch import Record, build_batch
 
 
@@ -222,6 +223,25 @@ async def test_a_log_that_does_not_take_the_records_changes_nothing(
         assert await commit(rig, 3) is ErrorCode.NOT_COORDINATOR
         rig.partition.take(replace(rig.partition.leadership, leader=BROKER))
         assert await committed(rig) == 1
+
+
+async def test_a_member_of_a_classic_group_sees_offsets_whatever_generation_it_names(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """As franz-go does: since version 9 it sends its member id and generation along."""
+    async with open_rig(tmp_path) as rig:
+        joined = await stable_member(rig)
+        await commit(rig, 7, "other")
+        for group_id in (GROUP, "other", "none"):
+            asked = OffsetFetchRequestGroup(
+                group_id=group_id,
+                member_id=joined.member_id,
+                member_epoch=joined.generation_id,
+                topics=None,
+            )
+            answer = await offset_fetch.handle(OffsetFetchRequest(groups=(asked,)), rig.call(9))
+            assert answer.groups[0].error_code == ErrorCode.NONE
+            assert len(answer.groups[0].topics) == (group_id == "other")
 
 
 async def test_of_several_batches_none_is_written_where_one_is_refused(
