@@ -13,7 +13,8 @@ import trio
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.registry import REGISTRY
 
-from runtime.page_door import UNGUARDED, PageDoor, ServerKeys
+from runtime.page_door import UNGUARDED, PageDoor
+from runtime.renewed_context import RenewedContext
 
 _LOG = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ async def serve_metrics(  # noqa: PLR0913 - the last is of trio
         reason = getattr(error, "strerror", None) or str(error)
         raise AddressInUse(f"metrics: cannot listen on {host}:{port}: {reason}") from error
     room = _Room()
-    keys = None if door.tls is None else ServerKeys(door.tls)
+    keys = None if door.tls is None else door.tls.keys()
     task_status.started(int(listeners[0].socket.getsockname()[1]))
     await trio.serve_listeners(
         partial(_serve_connection, _Pages(answers, ready, door), keys, room),
@@ -145,7 +146,7 @@ class _Pages:
 
 
 async def _serve_connection(
-    pages: _Pages, keys: ServerKeys | None, room: _Room, socket_stream: trio.SocketStream
+    pages: _Pages, keys: RenewedContext | None, room: _Room, socket_stream: trio.SocketStream
 ) -> None:
     """Answer one request and close: scrapers come rarely, and closing keeps this simple."""
     stream: trio.abc.Stream = socket_stream

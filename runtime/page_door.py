@@ -3,15 +3,14 @@
 import base64
 import hmac
 import ipaddress
-import logging
 import ssl
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from runtime.renewed_context import RenewedContext
 from wire.net.security import Secret, reveal
-
-_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +24,11 @@ class PageTls:
     """The authorities of `certificate`, for our own commands that read pages; else the system's."""
     client_ca: Path | None = None
     """Only clients with a certificate of these authorities are let in."""
+
+    def keys(self) -> RenewedContext:
+        """Return the server's context. Raises OSError, of which ssl.SSLError is one."""
+        files = (self.certificate, self.key, self.client_ca)
+        return RenewedContext(partial(server_context, self), *files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,42 +104,11 @@ def is_loopback(host: str) -> bool:
         return False  # a name may lead anywhere
 
 
-class ServerKeys:
-    """The server's context; files that change, as certificates are renewed, are read again."""
-
-    def __init__(self, tls: PageTls) -> None:
-        """Read the files. Raises OSError, of which ssl.SSLError is one."""
-        self._tls = tls
-        self._read_from = self._times()
-        self._context = server_context(tls)
-
-    def current(self) -> ssl.SSLContext:
-        """Return what holds now: of files that cannot be used, or only half, the last good ones."""
-        times = self._times()
-        if times != self._read_from:
-            self._read_from = times  # so that what is wrong is said once
-            try:
-                self._context = server_context(self._tls)
-            except OSError as fault:
-                _LOG.error("%s: not used, the last one still is: %s", self._tls.certificate, fault)
-        return self._context
-
-    def _times(self) -> list[int | None]:
-        files = (self._tls.certificate, self._tls.key, self._tls.client_ca)
-        return [None if file is None else _changed_at(file) for file in files]
-
-
-def _changed_at(file: Path) -> int | None:
-    try:
-        return file.stat().st_mtime_ns
-    except OSError:
-        return None  # reading it will say why
-
-
 def server_context(tls: PageTls) -> ssl.SSLContext:
     """Read the server's files. Raises OSError, of which ssl.SSLError is one."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION
     _load_own(context, tls)
     if tls.client_ca is not None:
         context.load_verify_locations(tls.client_ca)

@@ -11,7 +11,7 @@ from broker.listeners import Listener
 from broker.security.credentials import ScramUsers
 from broker.security.gate import ANONYMOUS, Gate, Passage
 from broker.security.settings import ListenerSecurity
-from broker.security.tls import HandshakeFailed, ServerContext, TlsPeer
+from broker.security.tls import HandshakeFailed, TlsPeer, renewed_context
 from runtime.clock import wall_ms
 
 AUTHENTICATE_WITHIN_S: Final = 30.0
@@ -48,7 +48,7 @@ class Entrance:
         """Read the files of TLS. Raises OSError, of which ssl.SSLError is one."""
         self.listener = listener
         self._tls = security.tls
-        self._context = None if security.tls is None else ServerContext(security.tls)
+        self._context = None if security.tls is None else renewed_context(security.tls)
         self._gate = for_brokers if security.logins is None else _gate(security, users)
 
     async def admit(self, peer_socket: socket.socket) -> Entry | None:

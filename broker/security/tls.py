@@ -4,12 +4,11 @@ frames ◄─ SSLObject ◄─ incoming ◄─ socket
 parts  ─► SSLObject ─► outgoing ─► socket      parts of files are read first: no sendfile here
 """
 
-import logging
 import socket
 import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
+from functools import partial
 from typing import Any, Final
 
 import trio
@@ -17,9 +16,8 @@ import trio
 from broker.log.results import FileSlice
 from broker.security.settings import ServerTls
 from broker.sending import Part, PeerGone, read_whole
+from runtime.renewed_context import RenewedContext
 from wire.net.ciphertext import Ciphertext
-
-_LOG = logging.getLogger(__name__)
 
 HANDSHAKE_RECORD: Final = 0x16
 """The first byte of every TLS conversation."""
@@ -199,37 +197,9 @@ def _slices(part: Part) -> Iterator[memoryview]:
         yield view[start : start + PIECE_BYTES]
 
 
-class ServerContext:
-    """A listener's keys; files that were changed, as certificates are renewed, are read again."""
-
-    def __init__(self, tls: ServerTls) -> None:
-        """Read the files. Raises OSError, of which ssl.SSLError is one."""
-        self._tls = tls
-        self._read_from = self._times()
-        self._context = make_context(tls)
-
-    def current(self) -> ssl.SSLContext:
-        """Return what holds now: of files that cannot be used, or only half, the last good ones."""
-        times = self._times()
-        if times != self._read_from:
-            self._read_from = times  # so that what is wrong is said once
-            try:
-                self._context = make_context(self._tls)
-            except OSError as fault:
-                why = reason_of(fault) if isinstance(fault, ssl.SSLError) else str(fault)
-                _LOG.error("%s: not used, the last one still is: %s", self._tls.keystore, why)
-        return self._context
-
-    def _times(self) -> list[int | None]:
-        files = (self._tls.keystore, self._tls.truststore)
-        return [None if file is None else _changed_at(file) for file in files]
-
-
-def _changed_at(file: Path) -> int | None:
-    try:
-        return file.stat().st_mtime_ns
-    except OSError:
-        return None  # reading it will say why
+def renewed_context(tls: ServerTls) -> RenewedContext:
+    """Return a listener's keys. Raises OSError, of which ssl.SSLError is one."""
+    return RenewedContext(partial(make_context, tls), tls.keystore, tls.truststore)
 
 
 def make_context(tls: ServerTls) -> ssl.SSLContext:

@@ -18,7 +18,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from spark_audit.evidence.links import Link
-from spark_audit.scan.scan_rows import ScanRow
+from spark_audit.scan.scan_rows import ARROW_OF_ROW, OF_ROW, ScanRow
 from wire.topic_partition import TopicPartition
 
 FORMAT: Final = 1
@@ -29,9 +29,7 @@ VOID: Final = "void"
 
 EVIDENCE: Final = (
     "night string, format int, cluster string, topic string, partition int, topic_id string, "
-    "number int, kind string, start_offset bigint, stop_offset bigint, records bigint, "
-    "digest binary, timestamp_ms bigint, runs binary, reason string, detail string, "
-    "leader_epoch int"
+    f"number int, {OF_ROW}"
 )
 """The columns, for Spark and, below, for Arrow."""
 ARROW_EVIDENCE: Final = pa.schema(
@@ -43,16 +41,7 @@ ARROW_EVIDENCE: Final = pa.schema(
         ("partition", pa.int32()),
         ("topic_id", pa.string()),
         ("number", pa.int32()),
-        ("kind", pa.string()),
-        ("start_offset", pa.int64()),
-        ("stop_offset", pa.int64()),
-        ("records", pa.int64()),
-        ("digest", pa.binary()),
-        ("timestamp_ms", pa.int64()),
-        ("runs", pa.binary()),
-        ("reason", pa.string()),
-        ("detail", pa.string()),
-        ("leader_epoch", pa.int32()),
+        *ARROW_OF_ROW,
     ]
 )
 

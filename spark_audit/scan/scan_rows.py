@@ -33,28 +33,27 @@ class RowKind(Enum):
     FAILURE = "failure"
 
 
-SCAN: Final = (
-    "side string, topic string, partition int, kind string, start_offset bigint, "
-    "stop_offset bigint, records bigint, digest binary, timestamp_ms bigint, runs binary, "
-    "reason string, detail string, leader_epoch int"
+OF_ROW: Final = (
+    "kind string, start_offset bigint, stop_offset bigint, records bigint, digest binary, "
+    "timestamp_ms bigint, runs binary, reason string, detail string, leader_epoch int"
 )
+"""The columns of a ScanRow, whatever log it is of."""
+ARROW_OF_ROW: Final = (
+    ("kind", pa.string()),
+    ("start_offset", pa.int64()),
+    ("stop_offset", pa.int64()),
+    ("records", pa.int64()),
+    ("digest", pa.binary()),
+    ("timestamp_ms", pa.int64()),
+    ("runs", pa.binary()),
+    ("reason", pa.string()),
+    ("detail", pa.string()),
+    ("leader_epoch", pa.int32()),
+)
+SCAN: Final = f"side string, topic string, partition int, {OF_ROW}"
 """The columns of a scan, for Spark and, below, for Arrow."""
 ARROW_SCAN: Final = pa.schema(
-    [
-        ("side", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("kind", pa.string()),
-        ("start_offset", pa.int64()),
-        ("stop_offset", pa.int64()),
-        ("records", pa.int64()),
-        ("digest", pa.binary()),
-        ("timestamp_ms", pa.int64()),
-        ("runs", pa.binary()),
-        ("reason", pa.string()),
-        ("detail", pa.string()),
-        ("leader_epoch", pa.int32()),
-    ]
+    [("side", pa.string()), ("topic", pa.string()), ("partition", pa.int32()), *ARROW_OF_ROW]
 )
 
 
