@@ -9,11 +9,12 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from runtime.config import Configuration
+from runtime.coordination_section import CoordinationConfig
 from runtime.pair.opening import make_shared
 from runtime.witness import WitnessPaths
-from runtime.witness_rights import TooManyNodes, find_foreign_rights
+from runtime.witness_rights import MOST_DEPTH, TooManyNodes, find_foreign_rights
 from runtime.witness_session import open_witness
-from runtime.zookeeper import NoNode, NotAllowed
+from runtime.zookeeper import NoNode, NotAllowed, ZooKeeper
 
 
 class CannotSecure(Exception):
@@ -31,35 +32,75 @@ async def secure(configuration: Configuration, *, write: bool, show: Callable[[s
         raise CannotSecure(
             f"{configuration.file}: coordination.auth names no login, so every node is everybody's"
         )
-    paths = WitnessPaths(root=coordination.path)
     show(f"login       {login.identity}")
-    count, refused = 0, 0
     async with open_witness(coordination) as zookeeper:
-        try:
-            async for foreign in find_foreign_rights(
-                zookeeper, coordination.access, coordination.path
-            ):
-                count += 1
-                show(str(foreign))
-                if write:
-                    try:
-                        with suppress(NoNode):  # an ephemeral node that has gone
-                            await zookeeper.set_rights(foreign.path)
-                    except NotAllowed:
-                        refused += 1
-        except TooManyNodes as error:
-            raise CannotSecure(str(error)) from error
-        if write and not refused and await zookeeper.exists(coordination.path):
-            await make_shared(zookeeper, paths)
-    if refused:
-        raise CannotSecure(
-            f"{refused} nodes are another login's: name its password as"
-            " coordination.auth.previous_password, or its user and password as the login, and"
-            " repeat"
-        )
+        root = coordination.path
+        if not await _is_there(zookeeper, root):
+            raise CannotSecure(
+                f"witness {coordination.zookeeper} holds nothing at {root}: nobody has started the"
+                " pair there, or coordination.path is another"
+            )
+        count = await _set_right(zookeeper, coordination, write=write, show=show)
+        if write:
+            await make_shared(zookeeper, WitnessPaths(root=root))
     if write or not count:
         done = f"{count} nodes were given to our login"
         show(done if count else "all nodes have the rights that they should")
         return True
     show(f"{count} nodes have other rights than they should; nothing was changed: --write does")
     return False
+
+
+async def _set_right(
+    zookeeper: ZooKeeper,
+    coordination: CoordinationConfig,
+    *,
+    write: bool,
+    show: Callable[[str], None],
+) -> int:
+    """Return how many nodes had wrong rights; with `write` none has at the end.
+
+    What lies below a node is seen only once its own rights are set, so it is looked again.
+    """
+    count = 0
+    for _ in range(MOST_DEPTH):
+        found = refused = 0
+        try:
+            async for foreign in find_foreign_rights(
+                zookeeper, coordination.access, coordination.path
+            ):
+                found += 1
+                show(str(foreign))
+                if write and not await _set(zookeeper, foreign.path):
+                    refused += 1
+        except TooManyNodes as error:
+            raise CannotSecure(str(error)) from error
+        count += found
+        if refused:
+            raise CannotSecure(
+                f"{refused} nodes are another login's: name its password as"
+                " coordination.auth.previous_password, or its user and password as the login, and"
+                " repeat"
+            )
+        if not write or not found:
+            return count
+    raise CannotSecure(
+        "a program goes on making nodes with other rights: restart it with this file"
+    )
+
+
+async def _set(zookeeper: ZooKeeper, path: str) -> bool:
+    """Give a node the rights that it should have; return whether our login may."""
+    try:
+        with suppress(NoNode):  # an ephemeral node that has gone
+            await zookeeper.set_rights(path)
+    except NotAllowed:
+        return False
+    return True
+
+
+async def _is_there(zookeeper: ZooKeeper, path: str) -> bool:
+    try:
+        return await zookeeper.exists(path)
+    except NotAllowed:
+        return True

@@ -32,8 +32,9 @@ JARS: Final = (
     "snappy-java-*.jar",
     "commons-io-*.jar",
 )
-"""What a lone server without TLS loads classes from: the JVM opens all that it is given."""
-TLS_JARS: Final = ("netty-*.jar", "commons-*.jar")
+"""What a server without TLS and users loads: the JVM opens all that it is given."""
+GUARDED_JARS: Final = ("netty-*.jar", "commons-*.jar")
+"""What one with TLS or users loads beside."""
 START_TIMEOUT_S: Final = 30
 ANSWER_TIMEOUT_S: Final = 1
 STOP_TIMEOUT_S: Final = 5
@@ -82,8 +83,8 @@ def jar_folder() -> Path:
     return Path(spec.origin).parent / "jars"
 
 
-def _jars(*, speaks_tls: bool) -> list[Path]:
-    patterns = {*JARS, *TLS_JARS} if speaks_tls else JARS
+def _jars(*, is_guarded: bool) -> list[Path]:
+    patterns = {*JARS, *GUARDED_JARS} if is_guarded else JARS
     return sorted({jar for pattern in patterns for jar in jar_folder().glob(pattern)})
 
 
@@ -117,7 +118,7 @@ def _logins(users: Mapping[str, str]) -> str:
 
 def server_command(configuration: Path) -> list[str]:
     """Return how to start a server on a `zoo.cfg`; raises JavaMissing."""
-    return _command(java_command(), _jars(speaks_tls=True), None, configuration, None)
+    return _command(java_command(), _jars(is_guarded=True), None, configuration, None)
 
 
 def _command(
@@ -211,7 +212,7 @@ async def run_zookeeper(
     one folder, so it is locked. The server ends with this process, even when that is killed by
     SIGKILL.
     """
-    java, jars = java_command(), _jars(speaks_tls=doors.keys is not None)
+    java, jars = java_command(), _jars(is_guarded=doors.keys is not None or bool(doors.users))
     archive = class_archive(java, jars)
     chosen = port or free_port(host)
     _require_free(host, chosen)

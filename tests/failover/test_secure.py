@@ -3,14 +3,16 @@
 from pathlib import Path
 
 import pytest
+from kazoo.security import ACL, Id
 
 from failover.secure import CannotSecure, secure
 from runtime.config import Configuration, load
 from runtime.pair.opening import make_shared
 from runtime.witness import ActiveSite, WitnessPaths
 from runtime.zookeeper import NotAllowed, open_zookeeper
-from runtime.zookeeper_access import OPEN, digest_identity
+from runtime.zookeeper_access import OPEN, Right, digest_identity
 from tests.dc_yaml import dc_yaml
+from tests.zookeeper import look
 
 pytestmark = pytest.mark.integration
 PATHS = WitnessPaths(root="/kafka-dr")
@@ -80,6 +82,33 @@ async def test_nodes_of_a_login_whose_password_is_unknown_are_named(
         assert await secure(ours, write=True, show=shown.append)
         with pytest.raises(NotAllowed):
             await not_restarted.get(PATHS.active)
+
+
+async def test_what_lies_below_a_node_that_cannot_be_listed_is_set_right_too(
+    empty_zookeeper: str, tmp_path: Path
+) -> None:
+    configuration = configured(tmp_path, empty_zookeeper)
+    await _write_tree(empty_zookeeper)
+    ours = digest_identity("dr", "new")
+    client = look(empty_zookeeper)
+    client.start()
+    client.set_acls(PATHS.flow("dc1", "dc2"), [ACL(int(Right.ADMIN), Id(ours.scheme, ours.name))])
+    client.stop()
+    client.close()
+    assert await secure(configuration, write=True, show=lambda _: None)
+    assert await secure(configuration, write=False, show=lambda _: None)
+    async with open_zookeeper(empty_zookeeper, session_timeout_ms=4_000) as anybody:
+        with pytest.raises(NotAllowed):
+            await anybody.set(PATHS.command("dc1", "dc2"), b"run")
+
+
+async def test_a_witness_without_the_pair_is_not_called_secure(
+    empty_zookeeper: str, tmp_path: Path
+) -> None:
+    for write in (False, True):
+        configuration = configured(tmp_path, empty_zookeeper)
+        with pytest.raises(CannotSecure, match="holds nothing at /kafka-dr"):
+            await secure(configuration, write=write, show=lambda _: None)
 
 
 async def test_applications_keep_what_they_need(empty_zookeeper: str, tmp_path: Path) -> None:
