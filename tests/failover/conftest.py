@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
+import trio
 
+import failover.pair_evidence
 from tests.failover.sites import Sites, run_sites
 
 
@@ -20,3 +22,13 @@ def mortal_sites(sites: Sites) -> Iterator[Sites]:
     for cluster in (sites.dc1, sites.dc2):
         if not cluster.is_up:
             cluster.start()
+
+
+@pytest.fixture
+def taken_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fake clusters, which make no topics, take evidence; `test_pair_evidence` is about that."""
+
+    async def take(*_: object) -> None:
+        await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(failover.pair_evidence, "write_evidence", take)

@@ -9,12 +9,18 @@ import trio
 
 from failover.lease import Lease
 from runtime.map_writers import TO_ADOPT
+from runtime.witness import ActiveSite, Pair
 from runtime.zookeeper import Node, SessionState, ZooKeeper, ZooKeeperUnreachable
 
 SESSION_MS = 6_000
 OURS = 7
 OF_ANOTHER = 8
 OFTEN = 5
+NOTED = {
+    "active": ActiveSite(site="dc1", epoch=0).encode(),
+    "pair": Pair(pair="p", clusters={}).encode(),
+    "map-writers": TO_ADOPT.encode(),
+}
 
 
 @dataclass(slots=True)
@@ -68,13 +74,12 @@ class SleepyWitness:
         return path
 
     async def get(self, path: str) -> Node | None:
-        """Nothing is noted anywhere, but that a mirror has run: its map is to be adopted."""
+        """dc1 is active, and a mirror has run: its map is to be adopted. Nothing else is noted."""
         await trio.lowlevel.checkpoint()
-        if not path.endswith("/map-writers"):
+        data = NOTED.get(path.rpartition("/")[2])
+        if data is None:
             return None
-        return Node(
-            data=TO_ADOPT.encode(), version=0, created_zxid=0, modified_zxid=0, ephemeral_owner=0
-        )
+        return Node(data=data, version=0, created_zxid=0, modified_zxid=0, ephemeral_owner=0)
 
     async def set(self, *_: object, **__: object) -> int:
         await trio.lowlevel.checkpoint()

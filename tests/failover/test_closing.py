@@ -95,6 +95,7 @@ async def test_a_topic_made_since_the_preflight_is_closed_and_moves(tmp_path: Pa
         assert journal.moving == (("o-new", 0), ("orders", 0))
 
 
+@pytest.mark.usefixtures("taken_evidence")
 async def test_what_no_mirror_takes_is_neither_closed_nor_waited_for(tmp_path: Path) -> None:
     """Patterns of one's own take the place of those that leave internal topics out by default."""
     async with run_fake_cluster() as source, run_fake_cluster() as target:

@@ -96,6 +96,7 @@ async def test_a_target_that_died_does_not_keep_the_source_closed(tmp_path: Path
             assert "Connection refused" in str((await there.effects.undo(step, journal))["left"])
 
 
+@pytest.mark.usefixtures("taken_evidence")
 async def test_a_target_without_a_fence_before_is_not_asked_for_one(tmp_path: Path) -> None:
     async with stage(tmp_path) as there:
         there.target.brokers[0].asked.clear()
