@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from runtime.command import Act, Command, Completes, Option, Options, Word
-from runtime.program import BadInput, ExitStatus, Faults, Program
+from runtime.program.command import Act, Command, Completes, Option, Options, Word
+from runtime.program.program import BadInput, ExitStatus, Faults, Program
 
 MAX_PORT: Final = 65_535
 MAX_BROKERS: Final = 100
@@ -41,8 +41,8 @@ def _run() -> Act:
     from broker.garbage import freeze_what_stays
     from broker.node import run_broker
     from broker.parent import cancel_without_parent
-    from runtime.properties import parse_override, read_properties
-    from runtime.signals import cancel_on_signal
+    from runtime.configuration.properties import parse_override, read_properties
+    from runtime.process.signals import cancel_on_signal
 
     def config(options: Options) -> BrokerConfig:
         properties = read_properties(options.properties)
@@ -66,8 +66,8 @@ def _run() -> Act:
 def _up() -> Act:
     from broker.ports import PortWishes
     from broker.up import UpOptions, bring_up
-    from runtime.logs import configure
-    from runtime.properties import parse_override
+    from runtime.configuration.properties import parse_override
+    from runtime.process.logs import configure
 
     async def up(options: Options) -> int:
         _require_ports("--port", options.port, options.brokers)
@@ -106,11 +106,11 @@ def _faults() -> Faults:
     from broker.up import ClusterFailed
     from broker.zookeeper.store import BrokerIdTaken
     from broker.zookeeper.tree import MalformedNode
-    from runtime.java import JavaMissing
-    from runtime.metrics import AddressInUse
-    from runtime.properties import ConfigurationError
-    from runtime.zookeeper import ZooKeeperFault
-    from runtime.zookeeper_server import ZooKeeperServerFailed
+    from runtime.configuration.properties import ConfigurationError
+    from runtime.coordination.zookeeper import ZooKeeperFault
+    from runtime.pages.metrics import AddressInUse
+    from runtime.process.java import JavaMissing
+    from runtime.process.zookeeper_server import ZooKeeperServerFailed
 
     failed = (
         AddressInUse,

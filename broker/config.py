@@ -31,7 +31,7 @@ from broker.security.settings import (
     security_of,
 )
 from broker.setting_values import ZOOKEEPER, parser_of
-from runtime.properties import ConfigurationError, Property
+from runtime.configuration.properties import ConfigurationError, Property
 from wire.net.security import WITH_PASSWORDS, Mechanism
 
 UNLIMITED: Final = -1

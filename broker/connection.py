@@ -38,7 +38,7 @@ from broker.quotas.entity import CONSUMER_RATE, PRODUCER_RATE
 from broker.security.entry import Entry
 from broker.security.gate import Passage, State
 from broker.sending import Part, PeerGone, send_parts, with_files
-from runtime.tasks import background_tasks
+from runtime.process.tasks import background_tasks
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader, decode_request_header, encode_response
 from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

@@ -20,7 +20,7 @@ from broker.log.config import (
     format_value,
     from_broker_settings,
 )
-from runtime.flow_section import PatternSet
+from runtime.configuration.flow_section import PatternSet
 from runtime.topic_patterns import NO_PATTERNS, decode_patterns
 
 FENCED_TOPICS: Final = "write.fence.topics"

@@ -10,7 +10,7 @@ from broker.controller.controller import Controller
 from broker.controller.requests import still_led
 from broker.metadata_cache import MetadataCache
 from broker.registration import Registration
-from runtime.zookeeper import ZooKeeperFault
+from runtime.coordination.zookeeper import ZooKeeperFault
 from wire.errors import ErrorCode, describe
 from wire.messages.controlled_shutdown import ControlledShutdownRequest
 from wire.net.errors import NetworkFault

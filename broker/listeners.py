@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
-from runtime.properties import Property
+from runtime.configuration.properties import Property
 
 MAX_PORT: Final = 65_535
 EVERYWHERE: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared with, not bound

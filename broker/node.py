@@ -47,10 +47,10 @@ from broker.transactions.marking import MarkerSender
 from broker.transactions.verification import Verifier
 from broker.zookeeper.acl_store import AclStore
 from broker.zookeeper.store import Change, ClusterStore
-from runtime import clock as wall
-from runtime.metrics import serve_metrics
-from runtime.tasks import background_tasks
-from runtime.zookeeper import ZooKeeper, ZooKeeperFault, open_zookeeper
+from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperFault, open_zookeeper
+from runtime.pages.metrics import serve_metrics
+from runtime.process import clock as wall
+from runtime.process.tasks import background_tasks
 from wire.errors import ErrorCode
 from wire.net.pool import ConnectionPool
 

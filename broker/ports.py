@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from runtime.ports import free_ports
+from runtime.process.ports import free_ports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

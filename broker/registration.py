@@ -10,8 +10,8 @@ from broker.controller.cluster import UNKNOWN_BROKER_EPOCH
 from broker.listeners import Listener
 from broker.zookeeper.store import BrokerIdTaken, ClusterStore
 from broker.zookeeper.tree import MalformedNode
-from runtime import clock
-from runtime.zookeeper import SessionState, ZooKeeperFault
+from runtime.coordination.zookeeper import SessionState, ZooKeeperFault
+from runtime.process import clock
 
 _LOG = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from broker.connection_limits import parse_overrides
 from broker.listeners import MAX_PORT, parse_listeners, parse_protocol_map
 from broker.security.principal_mapping import PrincipalRules, parse_rules
 from broker.security.settings import Login, Secret, parse_jaas
-from runtime.properties import Property
+from runtime.configuration.properties import Property
 from wire.net.security import Mechanism
 
 ZOOKEEPER: Final = re.compile(r"[^:,/\s]+:\d+(,[^:,/\s]+:\d+)*")

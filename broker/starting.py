@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 import trio
 
-from runtime.zookeeper import ZooKeeper, ZooKeeperUnreachable
+from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperUnreachable
 
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")

@@ -20,9 +20,9 @@ import trio
 
 from broker.parent import cancel_without_parent
 from broker.ports import Ports, PortWishes, choose_ports, remember_ports
-from runtime.ports import NoFreePort
-from runtime.signals import cancel_on_signal
-from runtime.zookeeper_server import ZooKeeperServer, run_zookeeper
+from runtime.process.ports import NoFreePort
+from runtime.process.signals import cancel_on_signal
+from runtime.process.zookeeper_server import ZooKeeperServer, run_zookeeper
 from wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from wire.net import NetworkFault
 from wire.net.connecting import ConnectionSettings

@@ -12,10 +12,10 @@ import trio
 from demo.play import play
 from demo.run import run
 from demo.stack import StackFailed
-from runtime.java import JavaMissing
-from runtime.logs import configure
-from runtime.signals import cancel_on_signal
-from runtime.zookeeper_server import ZooKeeperServerFailed
+from runtime.process.java import JavaMissing
+from runtime.process.logs import configure
+from runtime.process.signals import cancel_on_signal
+from runtime.process.zookeeper_server import ZooKeeperServerFailed
 
 EXPECTED = (StackFailed, JavaMissing, ZooKeeperServerFailed)
 

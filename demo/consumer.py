@@ -15,8 +15,8 @@ from demo.data_set import require_intact
 from demo.ledger import Commit, Delivery, LedgerWriter
 from demo.stack import GROUP, TOPIC
 from failover.client import SiteConsumer
-from runtime.config import load
-from runtime.logs import configure
+from runtime.configuration.config import load
+from runtime.process.logs import configure
 
 _LOG = logging.getLogger(__name__)
 

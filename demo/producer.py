@@ -17,8 +17,8 @@ from demo.data_set import Departure, departures
 from demo.ledger import UNTOLD, Acknowledgement, LedgerWriter
 from demo.stack import TOPIC
 from failover.client import SiteProducer
-from runtime.config import load
-from runtime.logs import configure
+from runtime.configuration.config import load
+from runtime.process.logs import configure
 
 _LOG = logging.getLogger(__name__)
 

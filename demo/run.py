@@ -11,7 +11,7 @@ import trio
 from demo.folder import empty_folder
 from demo.measure import create_topic
 from demo.stack import GROUP, PARTITIONS, TOPIC, WELL_KNOWN, Stack, StackFailed, run_stack
-from runtime.config import load
+from runtime.configuration.config import load
 
 RATE: Final = 200
 RESTART_DELAY_S: Final = 1.0

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import trio
 
-from runtime.child import end_child, kill_child, open_child
-from runtime.zookeeper_server import ZooKeeperServer, run_zookeeper
+from runtime.process.child import end_child, kill_child, open_child
+from runtime.process.zookeeper_server import ZooKeeperServer, run_zookeeper
 
 _LOG = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from runtime.command import Act, Command, Option, Options, Word
-from runtime.program import ExitStatus, Faults, Program
+from runtime.program.command import Act, Command, Option, Options, Word
+from runtime.program.program import ExitStatus, Faults, Program
 
 SITE: Final = Word(
     name="site", metavar="SITE", help="the site to make active, named as in the configuration"
@@ -74,7 +74,7 @@ def _secure() -> Act:
 
 def _serve() -> Act:
     from failover.commands import stop_at_signals
-    from failover.exporter import serve
+    from failover.serve.exporter import serve
 
     async def serve_metrics(options: Options) -> int:
         await serve(options.configuration)
@@ -84,18 +84,18 @@ def _serve() -> Act:
 
 
 def _faults() -> Faults:
-    from failover.execute import RollbackStuck, StepFailed
-    from failover.journal import JournalUnreadable
-    from failover.lease import LeaseHeld, LeaseLost
+    from failover.journal.execute import RollbackStuck, StepFailed
+    from failover.journal.journal import JournalUnreadable
+    from failover.journal.lease import LeaseHeld, LeaseLost
+    from failover.journal.store import Superseded
     from failover.promote import PromotionRefused
     from failover.recover import CannotRecover
     from failover.secure import CannotSecure
-    from failover.store import Superseded
-    from runtime.config import ConfigurationError
-    from runtime.metrics import AddressInUse
+    from runtime.configuration.config import ConfigurationError
+    from runtime.coordination.witness import WitnessGarbled
+    from runtime.coordination.zookeeper import ZooKeeperFault
+    from runtime.pages.metrics import AddressInUse
     from runtime.pair.opening import PairContradicted, PairUnknown
-    from runtime.witness import WitnessGarbled
-    from runtime.zookeeper import ZooKeeperFault
 
     refused = (
         ConfigurationError,

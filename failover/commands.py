@@ -7,25 +7,25 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
-from failover.divergence import Listed, Pending, list_divergence
-from failover.journal import Journal
-from failover.plan import PromotionRequest, plan_document
+from failover.journal.journal import Journal
+from failover.journal.steps import PromotionKind, PromotionState, StepName
+from failover.planning.plan import PromotionRequest, plan_document
 from failover.promote import PromotionRefused, make_plan, open_controller, plan_lines
 from failover.recover import recover
-from failover.report import has_slipped, left_steps, summary
 from failover.secure import secure
-from failover.status import read_status, status_document, status_lines
-from failover.steps import PromotionKind, PromotionState, StepName
-from runtime.clock import now_ms
-from runtime.command import Options
-from runtime.config import Configuration
-from runtime.output import complain, print_line, print_nowhere
+from failover.view.divergence import Listed, Pending, list_divergence
+from failover.view.report import has_slipped, left_steps, summary
+from failover.view.status import read_status, status_document, status_lines
+from runtime.configuration.config import Configuration
+from runtime.configuration.witness_session import open_witness
 from runtime.pair.opening import open_clusters, require_pair
-from runtime.patient_output import printing_aside
-from runtime.program import ExitStatus
-from runtime.signals import cancel_on_signal
-from runtime.tasks import background_tasks
-from runtime.witness_session import open_witness
+from runtime.process.clock import now_ms
+from runtime.process.output import complain, print_line, print_nowhere
+from runtime.process.patient_output import printing_aside
+from runtime.process.signals import cancel_on_signal
+from runtime.process.tasks import background_tasks
+from runtime.program.command import Options
+from runtime.program.program import ExitStatus
 
 
 def show(line: str) -> None:

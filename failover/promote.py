@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
-from failover.commands_given import given_here
-from failover.effects import PromotionEffects
-from failover.execute import Executor
-from failover.flow import FlowControl
-from failover.journal import Journal, note_command, taken_on, turn_back
-from failover.journals import find_unfinished, forget_superfluous, read_journals
-from failover.lease import Lease, hold_lease
-from failover.leaving import count_followers
-from failover.map_follower import MapFollower
-from failover.pair_evidence import PairEvidence
-from failover.plan import (
+from failover.journal.commands_given import given_here
+from failover.journal.execute import Executor
+from failover.journal.journal import Journal, note_command, taken_on, turn_back
+from failover.journal.journals import find_unfinished, forget_superfluous, read_journals
+from failover.journal.lease import Lease, hold_lease
+from failover.journal.steps import PromotionKind, PromotionState, is_switched
+from failover.journal.store import WitnessStore
+from failover.moving.effects import PromotionEffects
+from failover.moving.flow import FlowControl
+from failover.moving.leaving import count_followers
+from failover.planning.plan import (
     Plan,
     PromotionRequest,
     Refusal,
@@ -25,17 +25,17 @@ from failover.plan import (
     describe,
     describe_resume,
 )
-from failover.report import step_line
-from failover.snapshot import flow_between, open_ends, take_snapshot
-from failover.steps import PromotionKind, PromotionState, is_switched
-from failover.store import WitnessStore
-from runtime.clock import now_ms
-from runtime.config import Configuration, FlowConfig
-from runtime.map_registry import WitnessWriters
+from failover.sites.map_follower import MapFollower
+from failover.sites.pair_evidence import PairEvidence
+from failover.view.report import step_line
+from failover.view.snapshot import flow_between, open_ends, take_snapshot
+from runtime.configuration.config import Configuration, FlowConfig
+from runtime.configuration.witness_session import open_witness
+from runtime.coordination.map_registry import WitnessWriters
+from runtime.coordination.witness import WitnessPaths
+from runtime.coordination.zookeeper import ZooKeeper
 from runtime.pair.opening import open_clusters, require_pair
-from runtime.witness import WitnessPaths
-from runtime.witness_session import open_witness
-from runtime.zookeeper import ZooKeeper
+from runtime.process.clock import now_ms
 
 Print: TypeAlias = Callable[[str], None]
 

@@ -11,14 +11,17 @@ from typing import Final
 
 import trio
 
-from failover.journal import turn_back
-from failover.journals import read_journals
-from failover.lease import Lease, hold_lease
-from failover.steps import PromotionState
-from failover.store import WitnessStore
+from failover.journal.journal import turn_back
+from failover.journal.journals import read_journals
+from failover.journal.lease import Lease, hold_lease
+from failover.journal.steps import PromotionState
+from failover.journal.store import WitnessStore
 from offset_translation.map_records import map_topic_name
-from runtime.config import Configuration, FlowConfig
-from runtime.map_writers import TO_ADOPT, ForeignRecords, MapWriters
+from runtime.configuration.config import Configuration, FlowConfig
+from runtime.configuration.witness_session import open_witness
+from runtime.coordination.map_writers import TO_ADOPT, ForeignRecords, MapWriters
+from runtime.coordination.witness import ActiveSite, WitnessGarbled, WitnessPaths
+from runtime.coordination.zookeeper import Create, NoNode, Operation, SetData, ZooKeeper
 from runtime.pair.evidence import PairSeen
 from runtime.pair.evidence_number import take_number
 from runtime.pair.opening import (
@@ -35,9 +38,6 @@ from runtime.pair.recovery import (
     Restore,
     decide_recovery,
 )
-from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
-from runtime.witness_session import open_witness
-from runtime.zookeeper import Create, NoNode, Operation, SetData, ZooKeeper
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
 from wire.net.operations import EARLIEST, LATEST, list_offsets, read_partition

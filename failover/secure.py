@@ -8,13 +8,13 @@ shows them first and changes rights with `--write` only. May be repeated.
 from collections.abc import Callable
 from contextlib import suppress
 
-from runtime.config import Configuration
-from runtime.coordination_section import CoordinationConfig
+from runtime.configuration.config import Configuration
+from runtime.configuration.coordination_section import CoordinationConfig
+from runtime.configuration.witness_session import open_witness
+from runtime.coordination.witness import WitnessPaths
+from runtime.coordination.zookeeper import NoNode, NotAllowed, ZooKeeper
 from runtime.pair.opening import make_shared
-from runtime.witness import WitnessPaths
-from runtime.witness_rights import MOST_DEPTH, TooManyNodes, find_foreign_rights
-from runtime.witness_session import open_witness
-from runtime.zookeeper import NoNode, NotAllowed, ZooKeeper
+from runtime.pair.witness_rights import MOST_DEPTH, TooManyNodes, find_foreign_rights
 
 
 class CannotSecure(Exception):

@@ -2,7 +2,7 @@
 
 import sys
 
-from runtime.starting import hold_hangups, interrupts_just_end
+from runtime.program.starting import hold_hangups, interrupts_just_end
 
 
 def main() -> int:

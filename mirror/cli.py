@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import Final
 
-from runtime.command import Act, Command, Completes, Option, Options, Word
-from runtime.output import print_line
-from runtime.program import ExitStatus, Faults, Program
+from runtime.process.output import print_line
+from runtime.program.command import Act, Command, Completes, Option, Options, Word
+from runtime.program.program import ExitStatus, Faults, Program
 
 MAX_WORKERS: Final = 64
 WITNESS: Final = "127.0.0.1:2181"
@@ -164,9 +164,9 @@ def _faults() -> Faults:
     from mirror.commands.position_words import PositionsUnreadable
     from mirror.commands.positions import CommandFailed
     from mirror.state.orders import OrderRefused
-    from runtime.config import ConfigurationError
-    from runtime.metrics import AddressInUse
-    from runtime.properties import ConfigurationError as PropertiesWrong
+    from runtime.configuration.config import ConfigurationError
+    from runtime.configuration.properties import ConfigurationError as PropertiesWrong
+    from runtime.pages.metrics import AddressInUse
 
     return dict.fromkeys(
         (

@@ -19,12 +19,12 @@ from mirror.report.exporter import FlowCollector
 from mirror.report.pages import many_gauges, status_page
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition_state import PartitionState
-from runtime.clock import now_ms
-from runtime.config import Configuration, ConfigurationError, load
-from runtime.metrics import METRICS_TYPE, serve_metrics
-from runtime.signals import cancel_on_signal, take_held_hangups
-from runtime.witness import WorkerInfo
-from runtime.yaml_section import in_brackets, parse_address
+from runtime.configuration.config import Configuration, ConfigurationError, load
+from runtime.configuration.yaml_section import in_brackets, parse_address
+from runtime.coordination.witness import WorkerInfo
+from runtime.pages.metrics import METRICS_TYPE, serve_metrics
+from runtime.process.clock import now_ms
+from runtime.process.signals import cancel_on_signal, take_held_hangups
 
 _LOG = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ NOT_READY: Final = frozenset(
 
 
 async def run_daemon(configuration: Configuration) -> None:
-    """Run until SIGINT or SIGTERM; raises runtime.metrics.AddressInUse."""
+    """Run until SIGINT or SIGTERM; raises runtime.pages.metrics.AddressInUse."""
     gc.freeze()  # what the imports left stays as long as the program
     gc.set_threshold(*GARBAGE_THRESHOLDS)
     runners: list[FlowRunner] = []

@@ -5,8 +5,8 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any, Final
 
-from runtime.config import Configuration, FlowConfig, PatternSet
-from runtime.flow_section import SettingsSync
+from runtime.configuration.config import Configuration, FlowConfig, PatternSet
+from runtime.configuration.flow_section import SettingsSync
 
 AT_RUN_TIME: Final = frozenset(
     {

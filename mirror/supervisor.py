@@ -13,10 +13,10 @@ from typing import Final
 
 import trio
 
-from runtime.child import end_child, kill_child, open_child
-from runtime.config import Configuration, ConfigurationError
-from runtime.program import ExitStatus
-from runtime.signals import cancel_on_signal, take_held_hangups
+from runtime.configuration.config import Configuration, ConfigurationError
+from runtime.process.child import end_child, kill_child, open_child
+from runtime.process.signals import cancel_on_signal, take_held_hangups
+from runtime.program.program import ExitStatus
 
 _LOG = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ fence takes no write either, from its first moment on.
 import json
 import re
 
-from runtime.flow_section import FlowConfig, PatternSet
+from runtime.configuration.flow_section import FlowConfig, PatternSet
+from runtime.configuration.topic_names import DIVERGED, HEARTBEATS
 from runtime.foreign_json import read_json, text
-from runtime.topic_names import DIVERGED, HEARTBEATS
 
 NO_PATTERNS = PatternSet(include=(), exclude=())
 LARGEST: int = 100_000

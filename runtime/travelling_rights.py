@@ -9,7 +9,7 @@ the other site has to take writes.
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from runtime.flow_section import AclSync
+from runtime.configuration.flow_section import AclSync
 from runtime.write_fence import is_of_fence
 from wire.net.topic_rights import ALL_OPERATIONS, ALLOW, LITERAL, READ, WRITE, TopicRight
 

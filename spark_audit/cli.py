@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from runtime.command import Act, Command, Completes, Option, Word
-from runtime.program import ExitStatus, Faults, Program
+from runtime.program.command import Act, Command, Completes, Option, Word
+from runtime.program.program import ExitStatus, Faults, Program
 
 
 def _run() -> Act:
@@ -52,8 +52,8 @@ def _metrics() -> Act:
 
 
 def _faults() -> Faults:
-    from runtime.config import ConfigurationError
-    from runtime.metrics import AddressInUse
+    from runtime.configuration.config import ConfigurationError
+    from runtime.pages.metrics import AddressInUse
     from spark_audit.commands import BadSetting
     from spark_audit.evidence.rows import EvidenceUnusable
     from spark_audit.result.store import ResultUnusable

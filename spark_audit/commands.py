@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 
 import trio
 
-from runtime.clock import now_ms
-from runtime.command import Options
-from runtime.java import JavaMissing
-from runtime.output import complain, print_line
-from runtime.program import ExitStatus
-from runtime.starting import unwind_at_signals
+from runtime.process.clock import now_ms
+from runtime.process.java import JavaMissing
+from runtime.process.output import complain, print_line
+from runtime.program.command import Options
+from runtime.program.program import ExitStatus
+from runtime.program.starting import unwind_at_signals
 from spark_audit.archive import COMPILED, write_archive
 from spark_audit.result.exporter import serve
 from spark_audit.result.history import change_between, change_lines, history_lines

@@ -6,9 +6,9 @@ from pathlib import Path
 import trio
 from pyspark.sql import SparkSession
 
-from runtime.clock import now_ms
-from runtime.config import Configuration, FlowConfig
-from runtime.java import JavaMissing
+from runtime.configuration.config import Configuration, FlowConfig
+from runtime.process.clock import now_ms
+from runtime.process.java import JavaMissing
 from spark_audit.evidence.believing import Believed, believe, consider, site_of
 from spark_audit.evidence.epochs import ask_epochs
 from spark_audit.evidence.remembered import Remembered, remembered

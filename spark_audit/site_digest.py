@@ -10,8 +10,8 @@ from typing import Final
 import trio
 from pyspark.sql import SparkSession
 
-from runtime.clock import now_ms
-from runtime.config import ClusterConfig, Configuration
+from runtime.configuration.config import ClusterConfig, Configuration
+from runtime.process.clock import now_ms
 from spark_audit.evidence.belief import Asked, Disbelief, considered, proven, wrong_cluster
 from spark_audit.evidence.epochs import ask_epochs
 from spark_audit.evidence.links import Turns

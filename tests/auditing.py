@@ -14,7 +14,7 @@ from pathlib import Path
 
 import trio
 
-from runtime.config import ClusterConfig, Configuration, load
+from runtime.configuration.config import ClusterConfig, Configuration, load
 from spark_audit.compare.outcomes import Kind
 from spark_audit.snapshot.bounds import PartitionBounds
 from spark_audit.snapshot.directions import comparable_flows, has_ways_back

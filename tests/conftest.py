@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler.loadfile import LoadFileScheduling
 
-from tests.failover.sites import Sites, run_sites
+from tests.failover.two_sites import Sites, run_sites
 from tests.scheduling import rank, unit
 from tests.zookeeper import make_empty, run_witness
 

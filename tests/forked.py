@@ -33,7 +33,7 @@ PROGRAMS: Final = (
     "broker.cli",
     "mirror.cli",
     "failover.cli",
-    "runtime.zookeeper_server",
+    "runtime.process.zookeeper_server",
     "tests.drill.clients",
     "tests.drill.failover.controller",
 )

@@ -14,10 +14,10 @@ from typing import Any, Final
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from runtime.config import ClusterConfig
-from runtime.ports import free_ports
+from runtime.configuration.config import ClusterConfig
+from runtime.process.ports import free_ports
 from tests.doubles.certificates import Certificates
-from tests.failover.sites import pause
+from tests.failover.two_sites import pause
 from tests.forked import Process, start_program
 from tests.zookeeper import run_witness
 from wire.net.security import WITH_PASSWORDS, Mechanism, Sasl, Security, Tls

@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, Final, NoReturn, TypeAlias
 
-from runtime.java import JavaMissing, java_command
+from runtime.process.java import JavaMissing, java_command
 from tests import forked
 
 _DESCRIPTORS: Final = 4096
@@ -68,7 +68,7 @@ def load(module: str, arguments: Sequence[str]) -> Main:
 @cache
 def _main_of(module: str) -> Main:
     main: Main = importlib.import_module(module).main
-    if module == "runtime.zookeeper_server":
+    if module == "runtime.process.zookeeper_server":
         with suppress(JavaMissing):  # each program says so for itself
             java_command()  # asks each Java for its version
     _keep_what_is_loaded()
@@ -83,7 +83,7 @@ def _load_command(module: str, word: str) -> None:
             _loaded.add((module, word))
             if (module, word) == ("broker.cli", "up"):
                 load(module, ["run"])
-                load("runtime.zookeeper_server", [])
+                load("runtime.process.zookeeper_server", [])
                 vars(importlib.import_module("broker.up"))["open_broker"] = forked.open_broker
             _keep_what_is_loaded()
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from runtime.config import load
+from runtime.configuration.config import load
 from tests.dc_yaml import dc_yaml, flow
 
 

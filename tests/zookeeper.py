@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from kazoo.client import KazooClient
 
-from runtime.kazoo_client import kazoo_acl
-from runtime.ports import free_port
-from runtime.zookeeper import ZooKeeper, open_zookeeper
-from runtime.zookeeper_access import Login, LoginMechanism, ZooKeeperAccess
+from runtime.coordination.kazoo_client import kazoo_acl
+from runtime.coordination.zookeeper import ZooKeeper, open_zookeeper
+from runtime.coordination.zookeeper_access import Login, LoginMechanism, ZooKeeperAccess
+from runtime.process.ports import free_port
 from tests.forked import start_program
 
 OFTEN: Final = {"max_tries": -1, "delay": 0.05, "backoff": 1, "max_jitter": 0.0}
@@ -51,7 +51,7 @@ def look(address: str, **settings: Any) -> KazooClient:
 def run_witness(folder: Path) -> Iterator[str]:
     """Run a server until the block ends; return its address."""
     port = free_port()
-    arguments = ["runtime.zookeeper_server", "--data", str(folder), "--port", str(port)]
+    arguments = ["runtime.process.zookeeper_server", "--data", str(folder), "--port", str(port)]
     with Path(os.devnull).open("wb") as nowhere:
         process = start_program(*arguments, output=nowhere)
     address = f"127.0.0.1:{port}"

@@ -11,7 +11,7 @@ from functools import partial
 from broker.apis.quota_requests import BadQuota, entity_of
 from broker.context import Call
 from broker.quotas.entity import RATES, QuotaEntity
-from runtime.zookeeper import ZooKeeperFault
+from runtime.coordination.zookeeper import ZooKeeperFault
 from wire.errors import ErrorCode
 from wire.messages.alter_client_quotas import (
     AlterClientQuotasEntry,

@@ -10,7 +10,7 @@ from typing import Final
 
 from broker.context import Call
 from broker.security.scram import MECHANISMS, MOST_ITERATIONS, credential_of_salted
-from runtime.zookeeper import ZooKeeperFault
+from runtime.coordination.zookeeper import ZooKeeperFault
 from wire.errors import ErrorCode
 from wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,

@@ -9,7 +9,7 @@ from broker.context import Call
 from broker.controller.topics import INTERNAL_TOPICS
 from broker.dynamic_config import check_default_broker, check_no_fence, check_one_broker
 from broker.log.config import InvalidConfig, LogConfig
-from runtime.zookeeper import ZooKeeperFault
+from runtime.coordination.zookeeper import ZooKeeperFault
 from wire.errors import ErrorCode
 
 CLEANUP_POLICY: Final = "cleanup.policy"

@@ -5,7 +5,7 @@ from typing import Final, Protocol
 
 from broker.context import Call
 from broker.zookeeper.tree import MalformedNode
-from runtime.zookeeper import ZooKeeperFault
+from runtime.coordination.zookeeper import ZooKeeperFault
 from wire.errors import ErrorCode
 
 _LOG = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from broker.authorizer.acl_watch import AclWatch
 from broker.context import Call
 from broker.zookeeper.at_once import all_of
 from broker.zookeeper.tree import MalformedNode
-from runtime.zookeeper import ZooKeeperFault
+from runtime.coordination.zookeeper import ZooKeeperFault
 from wire.acls import AccessControlEntry, ResourcePattern
 from wire.errors import ErrorCode
 from wire.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse

@@ -4,7 +4,7 @@ from broker.apis.acl_requests import NO_AUTHORIZER, BadAcl, filter_of
 from broker.authorizer.acl_watch import AclWatch
 from broker.context import Call
 from broker.zookeeper.tree import MalformedNode
-from runtime.zookeeper import ZooKeeperFault
+from runtime.coordination.zookeeper import ZooKeeperFault
 from wire.acls import AclFilter, ResourcePattern
 from wire.errors import ErrorCode
 from wire.messages.delete_acls import (

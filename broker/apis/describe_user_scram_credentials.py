@@ -8,7 +8,7 @@ from broker.context import Call
 from broker.security.scram import MECHANISMS, Garbled, parse_credential
 from broker.zookeeper import tree
 from broker.zookeeper.at_once import all_of
-from runtime.zookeeper import ZooKeeperFault
+from runtime.coordination.zookeeper import ZooKeeperFault
 from wire.errors import ErrorCode
 from wire.messages.describe_user_scram_credentials import (
     CredentialInfo,

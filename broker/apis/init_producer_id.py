@@ -5,7 +5,7 @@ from typing import Final
 from broker.context import Call
 from broker.transactions.coordinator import InitProducer
 from broker.transactions.decisions import Producer
-from runtime.zookeeper import ZooKeeperFault
+from runtime.coordination.zookeeper import ZooKeeperFault
 from wire.errors import ErrorCode
 from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 

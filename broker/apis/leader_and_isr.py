@@ -11,7 +11,7 @@ from broker.controller.announcements import FULL
 from broker.controller.topics import illegal_name
 from broker.framing import CloseConnection
 from broker.replication.leadership import Leadership
-from runtime.zookeeper import ZooKeeperFault
+from runtime.coordination.zookeeper import ZooKeeperFault
 from wire.errors import ErrorCode
 from wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,

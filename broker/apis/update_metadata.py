@@ -10,7 +10,7 @@ from broker.controller.topics import illegal_name
 from broker.fairness import Turns
 from broker.framing import CloseConnection
 from broker.metadata_cache import BrokerEndpoint, MetadataCache, PartitionView
-from runtime.zookeeper import ZooKeeperFault
+from runtime.coordination.zookeeper import ZooKeeperFault
 from wire.errors import ErrorCode
 from wire.messages.update_metadata import (
     UpdateMetadataBroker,

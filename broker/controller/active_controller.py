@@ -40,7 +40,7 @@ from broker.controller.topics import Chances, TopicSpec, plan_creation, plan_gro
 from broker.zookeeper.controller_store import ControllerEpoch, ControllerStore
 from broker.zookeeper.store import ClusterStore
 from broker.zookeeper.tree import TopicAssignment
-from runtime.zookeeper import NodeExists
+from runtime.coordination.zookeeper import NodeExists
 from wire.errors import ErrorCode
 from wire.topic_partition import TopicPartition
 

@@ -20,7 +20,7 @@ from broker.controller.topics import TopicSpec
 from broker.zookeeper.controller_store import ControllerEpoch, try_become_controller
 from broker.zookeeper.store import ClusterStore
 from broker.zookeeper.tree import MalformedNode, TopicAssignment
-from runtime.zookeeper import SessionState, ZooKeeperFault
+from runtime.coordination.zookeeper import SessionState, ZooKeeperFault
 from wire.errors import ErrorCode
 
 _LOG = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from broker.security.credentials import ScramUsers
 from broker.security.gate import ANONYMOUS, Gate, Passage
 from broker.security.settings import ListenerSecurity
 from broker.security.tls import HandshakeFailed, TlsPeer, renewed_context
-from runtime.clock import wall_ms
+from runtime.process.clock import wall_ms
 
 AUTHENTICATE_WITHIN_S: Final = 30.0
 """From being accepted to being known. Kafka has no such limit, only the one of idle connections,

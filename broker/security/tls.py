@@ -16,7 +16,7 @@ import trio
 from broker.log.results import FileSlice
 from broker.security.settings import ServerTls
 from broker.sending import Part, PeerGone, read_whole
-from runtime.renewed_context import RenewedContext
+from runtime.pages.renewed_context import RenewedContext
 from wire.net.ciphertext import Ciphertext
 
 HANDSHAKE_RECORD: Final = 0x16

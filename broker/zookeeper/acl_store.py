@@ -20,7 +20,7 @@ from broker.zookeeper.acl_nodes import (
     type_path,
 )
 from broker.zookeeper.store import change_number
-from runtime.zookeeper import BadVersion, NodeExists, NoNode, NotEmpty, ZooKeeper
+from runtime.coordination.zookeeper import BadVersion, NodeExists, NoNode, NotEmpty, ZooKeeper
 from wire.acls import AccessControlEntry, ResourcePattern
 
 _LOG = logging.getLogger(__name__)

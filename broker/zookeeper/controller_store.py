@@ -14,7 +14,7 @@ from typing import Final
 from broker.zookeeper import tree
 from broker.zookeeper.at_once import all_of
 from broker.zookeeper.tree import MalformedNode, PartitionState, TopicAssignment
-from runtime.zookeeper import (
+from runtime.coordination.zookeeper import (
     BadVersion,
     Check,
     Create,

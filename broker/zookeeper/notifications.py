@@ -11,7 +11,7 @@ from typing import Final
 import trio
 
 from broker.zookeeper.store import NO_CHANGE, change_number
-from runtime.zookeeper import ZooKeeperFault
+from runtime.coordination.zookeeper import ZooKeeperFault
 
 _LOG = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from broker.zookeeper.tree import (
     ProducerIdBlock,
     TopicAssignment,
 )
-from runtime.zookeeper import (
+from runtime.coordination.zookeeper import (
     BadVersion,
     Create,
     Delete,

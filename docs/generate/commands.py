@@ -8,8 +8,8 @@ import failover.cli
 import mirror.cli
 import spark_audit.cli
 from docs.generate.markdown import code, literal, page, section, sentence, table
-from runtime.command import Statuses
-from runtime.program import OF_EVERY_PROGRAM, CommandReference, Program
+from runtime.program.command import Statuses
+from runtime.program.program import OF_EVERY_PROGRAM, CommandReference, Program
 
 PROGRAMS: Final[tuple[Program, ...]] = (
     mirror.cli.PROGRAM,

@@ -7,8 +7,8 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from docs.generate.markdown import code, literal, page, section, table
-from runtime.config import MEANINGS, asked_keys
-from runtime.yaml_section import NO_DEFAULT, REQUIRED, Key
+from runtime.configuration.config import MEANINGS, asked_keys
+from runtime.configuration.yaml_section import NO_DEFAULT, REQUIRED, Key
 
 EVERY_SECTION: Final = """
 clusters:

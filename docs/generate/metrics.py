@@ -11,13 +11,13 @@ from prometheus_client.core import Metric
 from broker.log.cleaner_metrics import CleanerMetrics, CleanerState
 from broker.metrics import BrokerCollector, BrokerState, RequestMetrics
 from docs.generate.markdown import literal, page, section, sentence, table
-from failover.exporter import StatusCollector
-from failover.journal import Journal
-from failover.status import Status
-from failover.steps import PromotionKind, PromotionState
+from failover.journal.journal import Journal
+from failover.journal.steps import PromotionKind, PromotionState
+from failover.serve.exporter import StatusCollector
+from failover.view.status import Status
 from mirror.report.exporter import FlowCollector
 from mirror.report.pages import GAUGES
-from runtime.witness import ActiveSite
+from runtime.coordination.witness import ActiveSite
 from spark_audit.result.prometheus import VerdictCollector
 from spark_audit.result.verdict import Answer, Verdict
 

@@ -13,7 +13,7 @@ from mirror.state.partition_state import (
     STOPPED,
     PartitionState,
 )
-from runtime.flow_section import POLICIES, Policy
+from runtime.configuration.flow_section import POLICIES, Policy
 
 
 def _again(state: PartitionState) -> int:

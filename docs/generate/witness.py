@@ -7,14 +7,14 @@ from textwrap import dedent
 from typing import Final
 
 from docs.generate.markdown import code, literal, page, section, table
-from failover import journal
 from failover.client.carried import Carried
 from failover.client.position_handover import Handover
-from failover.journals import KEPT
+from failover.journal import journal
+from failover.journal.journals import KEPT
 from mirror.state import orders
 from mirror.workers import handover
-from runtime import known_ends
-from runtime.witness import (
+from runtime.coordination import known_ends
+from runtime.coordination.witness import (
     ActiveSite,
     EvidenceNumber,
     FlowCommand,

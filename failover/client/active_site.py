@@ -1,9 +1,9 @@
 """The active site as an application sees it: the client's only door to kazoo.
 
-Application code is ordinary synchronous code, so this is not `runtime.zookeeper`, which lives in a
-trio loop: kazoo's own threads keep the value up to date, and a caller gets the last one known. When
-the witness cannot be reached the last known value stays: a client leaves a site only when the
-witness says so.
+Application code is ordinary synchronous code, so this is not `runtime.coordination.zookeeper`,
+which lives in a trio loop: kazoo's own threads keep the value up to date, and a caller gets the
+last one known. When the witness cannot be reached the last known value stays: a client leaves a
+site only when the witness says so.
 """
 
 import logging
@@ -15,9 +15,9 @@ from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import ZnodeStat
 
-from runtime.config import Configuration
-from runtime.kazoo_client import make_client
-from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
+from runtime.configuration.config import Configuration
+from runtime.coordination.kazoo_client import make_client
+from runtime.coordination.witness import ActiveSite, WitnessGarbled, WitnessPaths
 
 _LOG = logging.getLogger(__name__)
 

@@ -54,8 +54,8 @@ from failover.client.position_handover import (
     merge,
 )
 from failover.client.site_reader import SiteUnreadable, open_reader
-from runtime.config import ClusterConfig, Configuration, load
-from runtime.witness import ActiveSite, WitnessPaths
+from runtime.configuration.config import ClusterConfig, Configuration, load
+from runtime.coordination.witness import ActiveSite, WitnessPaths
 from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ class SiteConsumer:
         """Learn which site is active; the group is joined by the first poll.
 
         `consumer_config` goes to confluent-kafka, without addresses and group. Raises
-        runtime.config.ConfigurationError and active_site.WitnessUnreachable.
+        runtime.configuration.config.ConfigurationError and active_site.WitnessUnreachable.
         """
         self._configuration = config if isinstance(config, Configuration) else load(Path(config))
         chosen = callbacks or RebalanceCallbacks(on_revoke=on_revoke)

@@ -24,7 +24,7 @@ from confluent_kafka import TopicPartition as PartitionOffset
 from failover.client.carried import start_of
 from failover.client.faults import STATE, TIMED_OUT, offset_of, partition_of
 from failover.client.password_watch import PasswordWatch
-from runtime.config import ClusterConfig
+from runtime.configuration.config import ClusterConfig
 from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)

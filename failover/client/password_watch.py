@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import Any, Final, Protocol
 
-from runtime.config import ClusterConfig
+from runtime.configuration.config import ClusterConfig
 from wire.net.security import FileSecret, Sasl
 
 LOOK_S: Final = 1.0

@@ -47,8 +47,8 @@ from failover.client.open_fate import find_arrived, find_there
 from failover.client.partitioner import partition_of
 from failover.client.sending import Sending, unsent_message
 from failover.client.site_reader import SiteUnreadable, open_reader
-from runtime.clock import wall_ms
-from runtime.config import Configuration, load
+from runtime.configuration.config import Configuration, load
+from runtime.process.clock import wall_ms
 from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ class SiteProducer:
 
         `producer_config` goes to confluent-kafka, without addresses; transactions are not
         supported, and the partitioner is always Java's. `buffer_bytes` bounds the records that no
-        site has acknowledged. Raises runtime.config.ConfigurationError and
+        site has acknowledged. Raises runtime.configuration.config.ConfigurationError and
         active_site.WitnessUnreachable.
         """
         self._settings = dict(producer_config or {})

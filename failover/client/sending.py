@@ -23,7 +23,7 @@ from failover.client.faults import FATAL, GAP, code_of, reason_of
 from failover.client.ledger import Acknowledged, Pending
 from failover.client.password_watch import PasswordWatch
 from failover.client.site_reader import SiteUnreadable
-from runtime.config import ClusterConfig
+from runtime.configuration.config import ClusterConfig
 from wire.topic_partition import TopicPartition
 
 Settled: TypeAlias = Callable[[Pending, KafkaError | None, Message], None]

@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition as PartitionOffset
 from failover.client.faults import NO_SUCH_PARTITION, PARTITION_EOF, code_of, offset_of
 from offset_translation.map_records import MapState, map_topic_name
 from offset_translation.offset_map import OffsetMap
-from runtime.config import ClusterConfig
+from runtime.configuration.config import ClusterConfig
 from wire.topic_partition import TopicPartition
 
 Settings: TypeAlias = Mapping[str, Any]

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
-from runtime.config import ClusterConfig, FlowConfig
+from runtime.configuration.config import ClusterConfig, FlowConfig
 from wire.net.cluster import Cluster, open_cluster
 from wire.net.connection import MaySend, always
 from wire.net.transport import SYSTEMS_OWN

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 
 import trio
 
-from runtime.topic_names import TopicNames
+from runtime.configuration.topic_names import TopicNames
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
 from wire.net.operations import list_offsets, log_ends

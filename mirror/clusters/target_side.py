@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from runtime.topic_names import TopicNames
+from runtime.configuration.topic_names import TopicNames
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
 from wire.net.errors import NetworkFault

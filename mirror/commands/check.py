@@ -45,13 +45,13 @@ from mirror.topics.rights import (
     topic_operations,
 )
 from offset_translation.map_records import map_topic_name
-from runtime.config import ClusterConfig, Configuration, FlowConfig
+from runtime.configuration.config import ClusterConfig, Configuration, FlowConfig
+from runtime.configuration.running_flow import explain, find_differences
+from runtime.configuration.witness_session import open_witness
+from runtime.coordination.witness import ActiveSite, FlowCommand, WitnessGarbled, WitnessPaths
+from runtime.coordination.zookeeper import SessionState, ZooKeeper, ZooKeeperFault
 from runtime.pair.opening import look_at_pair, open_clusters
-from runtime.running_flow import explain, find_differences
-from runtime.witness import ActiveSite, FlowCommand, WitnessGarbled, WitnessPaths
-from runtime.witness_rights import describe_access
-from runtime.witness_session import open_witness
-from runtime.zookeeper import SessionState, ZooKeeper, ZooKeeperFault
+from runtime.pair.witness_rights import describe_access
 from wire.errors import ErrorCode
 from wire.net import NetworkFault, open_cluster
 from wire.net.cluster import Cluster

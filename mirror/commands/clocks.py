@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from mirror.commands.versions import Spoken
-from runtime.clock import wall_ms
-from runtime.zookeeper import ZooKeeper
+from runtime.coordination.zookeeper import ZooKeeper
+from runtime.process.clock import wall_ms
 from wire.errors import ErrorCode
 from wire.messages.describe_quorum import (
     DescribeQuorumRequest,

@@ -11,8 +11,8 @@ from mirror.map.believed import believed
 from mirror.map.foreign_watch import told_foreign
 from mirror.report.status import NOT_RUNNING, FlowReport, GroupReport, PartitionReport, group_report
 from offset_translation.map_records import MapState, map_topic_name
-from runtime.config import FlowConfig
-from runtime.map_writers import ForeignRecords, Writers
+from runtime.configuration.config import FlowConfig
+from runtime.coordination.map_writers import ForeignRecords, Writers
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
 from wire.net.operations import GroupOffset, fetch_offsets_of, list_groups

@@ -4,9 +4,9 @@ import sys
 from pathlib import Path
 
 from mirror.mirrormaker.mm2_properties import import_properties
-from runtime.output import escaped
-from runtime.properties import ConfigurationError, read_properties
-from runtime.yaml_section import as_yaml
+from runtime.configuration.properties import ConfigurationError, read_properties
+from runtime.configuration.yaml_section import as_yaml
+from runtime.process.output import escaped
 
 
 def import_mm2(file: Path, *, zookeeper: str, write: bool) -> int:

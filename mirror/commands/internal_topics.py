@@ -9,8 +9,8 @@ from mirror.map.believed import believed
 from mirror.map.foreign_watch import told_foreign
 from mirror.map.known_writers import WritersOf
 from offset_translation.map_records import map_topic_name
-from runtime.config import FlowConfig
-from runtime.map_writers import ForeignRecords, Writers
+from runtime.configuration.config import FlowConfig
+from runtime.coordination.map_writers import ForeignRecords, Writers
 from runtime.pair import evidence
 from wire.net import Cluster, NetworkFault
 from wire.net.topic_rights import (

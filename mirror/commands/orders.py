@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 from mirror.state.orders import How, OrderRefused, Orders, Pause, Restart, Scope
 from mirror.workers.handover import Assignment
-from runtime.clock import now_ms
-from runtime.config import Configuration, FlowConfig
-from runtime.witness import WitnessGarbled, WitnessPaths, WorkerInfo
-from runtime.witness_session import open_witness
-from runtime.zookeeper import BadVersion, NodeExists, NoNode, ZooKeeper, ZooKeeperFault
+from runtime.configuration.config import Configuration, FlowConfig
+from runtime.configuration.witness_session import open_witness
+from runtime.coordination.witness import WitnessGarbled, WitnessPaths, WorkerInfo
+from runtime.coordination.zookeeper import BadVersion, NodeExists, NoNode, ZooKeeper, ZooKeeperFault
+from runtime.process.clock import now_ms
 
 
 class OrderFailed(Exception):

@@ -15,8 +15,8 @@ from offset_translation import checkpoint
 from offset_translation.binary import MalformedRecord
 from offset_translation.map_records import MapState
 from offset_translation.offset_map import OffsetMap
-from runtime.config import FlowConfig
-from runtime.map_writers import ForeignRecords, Writers
+from runtime.configuration.config import FlowConfig
+from runtime.coordination.map_writers import ForeignRecords, Writers
 from wire.net import NetworkFault
 from wire.net.operations import GroupOffset, fetch_group_offsets, list_groups
 from wire.topic_partition import TopicPartition

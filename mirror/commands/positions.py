@@ -33,9 +33,9 @@ from mirror.commands.position_words import (
 )
 from mirror.map.known_writers import open_writers
 from offset_translation.translation import NotYet, translate_back
-from runtime.clock import now_ms
-from runtime.config import Configuration, FlowConfig
-from runtime.output import print_line
+from runtime.configuration.config import Configuration, FlowConfig
+from runtime.process.clock import now_ms
+from runtime.process.output import print_line
 from wire.errors import ErrorCode
 from wire.net import NetworkFault
 from wire.net.operations import commit_group_offsets

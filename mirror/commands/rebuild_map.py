@@ -29,13 +29,13 @@ from offset_translation.rebuilding import (
     run_starts,
 )
 from offset_translation.runs import Place
-from runtime.config import Configuration, FlowConfig
-from runtime.map_registry import MapNotWritten, append_to_map
-from runtime.map_writers import Writers
-from runtime.output import print_line
-from runtime.witness import WitnessGarbled
-from runtime.witness_session import open_witness
-from runtime.zookeeper import ZooKeeperFault
+from runtime.configuration.config import Configuration, FlowConfig
+from runtime.configuration.witness_session import open_witness
+from runtime.coordination.map_registry import MapNotWritten, append_to_map
+from runtime.coordination.map_writers import Writers
+from runtime.coordination.witness import WitnessGarbled
+from runtime.coordination.zookeeper import ZooKeeperFault
+from runtime.process.output import print_line
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
 from wire.net.operations import list_offsets, read_partition

@@ -17,13 +17,13 @@ from mirror.commands.positions import DONE, CommandFailed
 from mirror.commands.rebuild_map import refuse_beside_a_daemon
 from mirror.map.known_writers import open_writers
 from offset_translation.map_records import MapState, map_topic_name
-from runtime.config import Configuration, FlowConfig
-from runtime.map_writers import Writers
-from runtime.output import print_line
+from runtime.configuration.config import Configuration, FlowConfig
+from runtime.configuration.witness_session import open_witness
+from runtime.coordination.map_writers import Writers
+from runtime.coordination.witness import ActiveSite, WitnessGarbled, WitnessPaths
+from runtime.coordination.zookeeper import ZooKeeperFault
 from runtime.pair.opening import take_over_cluster_id
-from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
-from runtime.witness_session import open_witness
-from runtime.zookeeper import ZooKeeperFault
+from runtime.process.output import print_line
 from wire.net import NetworkFault
 from wire.topic_partition import TopicPartition
 

@@ -13,13 +13,13 @@ from mirror.map.known_writers import open_writers
 from mirror.report.status import NOT_RUNNING, FlowReport, StatusReport
 from mirror.report.worker_statuses import merged
 from mirror.workers.handover import Member
-from runtime.clock import now_ms
-from runtime.config import Configuration, FlowConfig
+from runtime.configuration.config import Configuration, FlowConfig
+from runtime.configuration.witness_session import open_witness
+from runtime.coordination.witness import WitnessGarbled, WitnessPaths, WorkerInfo
+from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperFault
 from runtime.foreign_json import MAX_BYTES, read_json
-from runtime.page_door import PageDoor, reader_context
-from runtime.witness import WitnessGarbled, WitnessPaths, WorkerInfo
-from runtime.witness_session import open_witness
-from runtime.zookeeper import ZooKeeper, ZooKeeperFault
+from runtime.pages.page_door import PageDoor, reader_context
+from runtime.process.clock import now_ms
 
 ASK_TIMEOUT_S: Final = 5.0
 OBSERVE_TIMEOUT_S: Final = 20.0

@@ -10,9 +10,9 @@ import trio
 from mirror.commands.status import collect, not_seen
 from mirror.commands.status_table import render
 from mirror.report.status import StatusReport
-from runtime.config import Configuration
-from runtime.output import complain
-from runtime.program import ExitStatus
+from runtime.configuration.config import Configuration
+from runtime.process.output import complain
+from runtime.program.program import ExitStatus
 
 WATCH_S: Final = 1.0
 CLEAR_SCREEN: Final = "\x1b[2J\x1b[H"

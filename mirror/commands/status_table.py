@@ -13,7 +13,7 @@ from mirror.report.status import (
     StatusReport,
     WorkerReport,
 )
-from runtime.output import escaped
+from runtime.process.output import escaped
 
 UNKNOWN: Final = "?"
 PARTITION_HEAD: Final = (

@@ -29,9 +29,9 @@ from offset_translation.binary import MalformedRecord
 from offset_translation.migration import Seed, find_agreed, seed_records
 from offset_translation.offset_sync import OffsetSync
 from offset_translation.rebuilding import CannotAlign
-from runtime.config import Configuration, FlowConfig
-from runtime.map_writers import Writers
-from runtime.output import print_line
+from runtime.configuration.config import Configuration, FlowConfig
+from runtime.coordination.map_writers import Writers
+from runtime.process.output import print_line
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
 from wire.net.operations import READ_COMMITTED, describe_groups

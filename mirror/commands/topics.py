@@ -9,8 +9,8 @@ import trio
 from mirror.commands.check import CheckFailed
 from mirror.commands.orders import flow_named
 from mirror.topics.choice import Choice, choices
-from runtime.config import Configuration, FlowConfig
-from runtime.output import escaped
+from runtime.configuration.config import Configuration, FlowConfig
+from runtime.process.output import escaped
 from wire.net import NetworkFault, open_cluster
 
 TIMEOUT_S: Final = 20.0

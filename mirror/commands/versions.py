@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from runtime.flow_section import AclSync, FlowConfig, Policy
+from runtime.configuration.flow_section import AclSync, FlowConfig, Policy
 from wire.errors import ErrorCode
 from wire.messages import (
     create_acls,

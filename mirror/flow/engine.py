@@ -36,11 +36,11 @@ from mirror.topics.discovery import Discovery
 from mirror.workers.peer_progress import PeerProgress
 from mirror.workers.share import ShareFollower
 from offset_translation.map_records import map_topic_name
-from runtime.clock import now_ms
-from runtime.config import FlowConfig
-from runtime.fault_note import FaultNote
-from runtime.map_writers import Writers
-from runtime.unforeseen import keep_at_work
+from runtime.configuration.config import FlowConfig
+from runtime.coordination.map_writers import Writers
+from runtime.process.clock import now_ms
+from runtime.process.fault_note import FaultNote
+from runtime.process.unforeseen import keep_at_work
 from wire.net.errors import AuthenticationFailed, NetworkFault
 
 RETRY_S: Final = 0.5

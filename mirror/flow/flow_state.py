@@ -21,8 +21,8 @@ from mirror.state.throttle import Portion, Throttle
 from mirror.state.wakeups import SETTLE_LOOK_S, FlowGate, FlowWakeups
 from mirror.state.work_share import WorkShare
 from mirror.topics.discovery import DiscoveryParts
-from runtime.clock import now_ms
-from runtime.config import FlowConfig
+from runtime.configuration.config import FlowConfig
+from runtime.process.clock import now_ms
 
 
 class FlowState:

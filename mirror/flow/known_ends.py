@@ -5,12 +5,12 @@ from typing import Final
 
 from mirror.state.flow_partitions import FlowPartitions
 from mirror.state.work_share import WorkShare
-from runtime.config import FlowConfig
-from runtime.known_ends import KnownEnd, KnownEnds, rest_s
-from runtime.long_document import LongDocument
-from runtime.long_nodes import delete_unnamed_parts, read_document, write_parts
-from runtime.witness import WitnessPaths
-from runtime.zookeeper import BadVersion, Check, Node, NodeExists, ZooKeeper
+from runtime.configuration.config import FlowConfig
+from runtime.coordination.known_ends import KnownEnd, KnownEnds, rest_s
+from runtime.coordination.long_document import LongDocument
+from runtime.coordination.long_nodes import delete_unnamed_parts, read_document, write_parts
+from runtime.coordination.witness import WitnessPaths
+from runtime.coordination.zookeeper import BadVersion, Check, Node, NodeExists, ZooKeeper
 
 _LOG = logging.getLogger(__name__)
 

@@ -29,10 +29,9 @@ from mirror.workers.handover import (
     vouched,
 )
 from offset_translation.map_records import MirrorProducer
-from runtime.config import FlowConfig
-from runtime.tasks import background_tasks
-from runtime.witness import WitnessGarbled, WitnessPaths, WorkerInfo
-from runtime.zookeeper import (
+from runtime.configuration.config import FlowConfig
+from runtime.coordination.witness import WitnessGarbled, WitnessPaths, WorkerInfo
+from runtime.coordination.zookeeper import (
     BadVersion,
     Node,
     NodeExists,
@@ -40,6 +39,7 @@ from runtime.zookeeper import (
     ZooKeeper,
     ZooKeeperUnreachable,
 )
+from runtime.process.tasks import background_tasks
 from wire.net.errors import NetworkFault
 from wire.topic_partition import TopicPartition
 

@@ -9,9 +9,9 @@ from mirror.flow.flow_state import FlowState
 from mirror.state.orders import POLICY, How, Orders, Restart, Scope
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import STOPPED, PartitionState
-from runtime.clock import now_ms
-from runtime.flow_section import Policy
-from runtime.zookeeper import BadVersion, Node, NodeExists, NoNode, ZooKeeper
+from runtime.configuration.flow_section import Policy
+from runtime.coordination.zookeeper import BadVersion, Node, NodeExists, NoNode, ZooKeeper
+from runtime.process.clock import now_ms
 
 _LOG = logging.getLogger(__name__)
 

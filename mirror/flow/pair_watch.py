@@ -9,7 +9,9 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from runtime.config import Configuration
+from runtime.configuration.config import Configuration
+from runtime.coordination.witness import WitnessGarbled
+from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperFault
 from runtime.pair.evidence import (
     TOPIC,
     Agreed,
@@ -27,8 +29,6 @@ from runtime.pair.opening import (
     renew_evidence,
     require_pair,
 )
-from runtime.witness import WitnessGarbled
-from runtime.zookeeper import ZooKeeper, ZooKeeperFault
 from wire.net import Cluster
 
 _LOG = logging.getLogger(__name__)

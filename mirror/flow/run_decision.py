@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from runtime.witness import ActiveSite, FlowCommand
-from runtime.zookeeper import SessionState
+from runtime.coordination.witness import ActiveSite, FlowCommand
+from runtime.coordination.zookeeper import SessionState
 
 
 class Role(Enum):

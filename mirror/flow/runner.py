@@ -22,22 +22,19 @@ from mirror.flow.run_decision import Role, Witnessed, decide_duty, is_left, must
 from mirror.flow.speed import Progress, Sample
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.wakeups import KeptWakeup
-from runtime.clock import now_ms
-from runtime.config import Configuration, FlowConfig
-from runtime.map_registry import WitnessWriters
-from runtime.pair.opening import PairContradicted, PairUnknown, open_clusters
-from runtime.running_flow import publish_running
-from runtime.session_lease import SessionLease, SessionReplaced
-from runtime.tasks import background_tasks
-from runtime.witness import (
+from runtime.configuration.config import Configuration, FlowConfig
+from runtime.configuration.running_flow import publish_running
+from runtime.configuration.witness_session import open_witness
+from runtime.coordination.map_registry import WitnessWriters
+from runtime.coordination.session_lease import SessionLease, SessionReplaced
+from runtime.coordination.witness import (
     ActiveSite,
     FlowCommand,
     WitnessGarbled,
     WitnessPaths,
     WorkerInfo,
 )
-from runtime.witness_session import open_witness
-from runtime.zookeeper import (
+from runtime.coordination.zookeeper import (
     Node,
     NodeExists,
     NoNode,
@@ -46,6 +43,9 @@ from runtime.zookeeper import (
     ZooKeeperFault,
     ZooKeeperUnreachable,
 )
+from runtime.pair.opening import PairContradicted, PairUnknown, open_clusters
+from runtime.process.clock import now_ms
+from runtime.process.tasks import background_tasks
 
 _LOG = logging.getLogger(__name__)
 

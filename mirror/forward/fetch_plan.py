@@ -16,7 +16,7 @@ from mirror.forward.fetch_session import PartitionKey
 from mirror.forward.flow_parts import FetchParts
 from mirror.forward.lanes import Lane
 from mirror.state.partition import MirroredPartition
-from runtime.clock import now_ms
+from runtime.process.clock import now_ms
 from wire.hot.fetch import Fetched, FetchedPartition, TopicKey
 
 LOOK_S: Final = 5.0

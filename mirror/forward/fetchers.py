@@ -7,7 +7,7 @@ import trio
 from mirror.clusters.links import Links
 from mirror.forward.flow_parts import FetchParts
 from mirror.forward.source import RecordWay, fetch_from
-from runtime.clock import now_ms
+from runtime.process.clock import now_ms
 
 LOOK_S: Final = 1.0
 """Whatever moves a partition's leader wakes us before."""

@@ -9,8 +9,8 @@ from typing import Final
 import trio
 
 from mirror.state.partition import MirroredPartition
-from runtime.clock import now_ms
-from runtime.output import escaped
+from runtime.process.clock import now_ms
+from runtime.process.output import escaped
 from wire.errors import ErrorCode, describe
 from wire.messages.describe_producers import (
     DescribeProducersProducerState,

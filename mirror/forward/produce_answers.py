@@ -17,7 +17,7 @@ from mirror.forward.refusals import STOPPING, TAKEN_APART, describe_records
 from mirror.state.batches import Forward
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
-from runtime.clock import now_ms
+from runtime.process.clock import now_ms
 from wire.errors import ErrorCode
 from wire.hot.produce import Appended, least_answer_bytes, read_answer
 from wire.net.errors import NetworkFault

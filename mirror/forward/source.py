@@ -23,9 +23,9 @@ from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from mirror.state.wakeups import KeptWakeup
 from offset_translation.map_records import piece_start
-from runtime.clock import now_ms
-from runtime.flow_section import MOST_FETCH_BYTES
-from runtime.unforeseen import described
+from runtime.configuration.flow_section import MOST_FETCH_BYTES
+from runtime.process.clock import now_ms
+from runtime.process.unforeseen import described
 from wire.errors import ErrorCode
 from wire.hot.fetch import (
     Fetched,

@@ -23,8 +23,8 @@ from mirror.forward.produce_answers import ProduceAnswers, ProduceAttempt, Sent
 from mirror.forward.ready_line import ReadyLine
 from mirror.state.partition import MirroredPartition
 from mirror.state.wakeups import SETTLE_LOOK_S, KeptWakeup
-from runtime.clock import now_ms
-from runtime.unforeseen import described
+from runtime.process.clock import now_ms
+from runtime.process.unforeseen import described
 from wire.hot.produce import Batch, request_parts
 from wire.messages.produce import ProduceRequest
 from wire.net.errors import NetworkFault

@@ -3,8 +3,8 @@
 Checkpoints of groups that are gone stay, as MirrorMaker's do: its client library takes the value of
 each record for granted, and a tombstone would end `RemoteClusterUtils` with an exception.
 
-Only what registered producers have written is believed (`runtime.map_writers`). Others' records are
-counted, and what they would make the cleaner remove is written again.
+Only what registered producers have written is believed (`runtime.coordination.map_writers`).
+Others' records are counted, and what they would make the cleaner remove is written again.
 """
 
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ from mirror.state.batches import SEQUENCES
 from offset_translation import checkpoint
 from offset_translation.binary import MalformedRecord
 from offset_translation.checkpoint import Checkpoint
-from runtime.clock import now_ms
-from runtime.config import FlowConfig
-from runtime.fault_note import FaultNote
-from runtime.map_writers import ForeignRecords, Reading, Writers
+from runtime.configuration.config import FlowConfig
+from runtime.coordination.map_writers import ForeignRecords, Reading, Writers
+from runtime.process.clock import now_ms
+from runtime.process.fault_note import FaultNote
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
 from wire.net.errors import NetworkFault, RequestRefused

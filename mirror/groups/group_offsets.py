@@ -17,8 +17,8 @@ import trio
 
 from mirror.clusters.links import Links
 from mirror.groups.source_groups import OFFSETS_TOPIC, Held, SourceGroups
-from runtime.config import FlowConfig
-from runtime.fault_note import FaultNote
+from runtime.configuration.config import FlowConfig
+from runtime.process.fault_note import FaultNote
 from wire.errors import ErrorCode
 from wire.hot.fetch import (
     FetchedPartition,

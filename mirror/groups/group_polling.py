@@ -11,8 +11,8 @@ import trio
 
 from mirror.clusters.links import Links
 from mirror.groups.source_groups import SourceGroups
-from runtime.config import FlowConfig
-from runtime.fault_note import FaultNote
+from runtime.configuration.config import FlowConfig
+from runtime.process.fault_note import FaultNote
 from wire.net.errors import NetworkFault, RequestRefused
 from wire.net.operations import fetch_offsets_of, list_groups
 

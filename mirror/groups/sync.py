@@ -38,10 +38,10 @@ from offset_translation.checkpoint import Checkpoint
 from offset_translation.group_positions import GroupPosition, Leave, decide_commit
 from offset_translation.offset_map import OffsetMap
 from offset_translation.translation import Position
-from runtime.clock import now_ms
-from runtime.fault_note import FaultNote
-from runtime.map_writers import Writers
-from runtime.unforeseen import described
+from runtime.coordination.map_writers import Writers
+from runtime.process.clock import now_ms
+from runtime.process.fault_note import FaultNote
+from runtime.process.unforeseen import described
 from wire.errors import ErrorCode
 from wire.net.errors import NetworkFault
 from wire.net.operations import GROUP_HAS_MEMBERS, GroupOffset

@@ -10,8 +10,8 @@ from typing import Final
 import trio
 
 from mirror.clusters.links import Links
-from runtime.config import FlowConfig
-from runtime.fault_note import FaultNote
+from runtime.configuration.config import FlowConfig
+from runtime.process.fault_note import FaultNote
 from wire.errors import ErrorCode
 from wire.net.errors import NetworkFault
 from wire.net.operations import EARLIEST, list_offsets

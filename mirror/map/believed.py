@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 
 from mirror.clusters.tail_reader import TailReader
-from runtime.map_writers import ForeignRecords, Reading, Writers
+from runtime.coordination.map_writers import ForeignRecords, Reading, Writers
 from wire.record_batch import Record
 
 

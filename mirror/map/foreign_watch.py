@@ -8,8 +8,8 @@ import trio
 
 from mirror.map.map_log import MapLog
 from mirror.map.reverse_map import ReverseMapReader
-from runtime.fault_note import FaultNote
-from runtime.map_writers import ForeignRecords
+from runtime.coordination.map_writers import ForeignRecords
+from runtime.process.fault_note import FaultNote
 from wire.net import NetworkFault
 
 _LOG = logging.getLogger(__name__)

@@ -5,13 +5,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Final, Protocol
 
-from runtime.config import Configuration
-from runtime.map_registry import Anybody, WitnessWriters
-from runtime.map_writers import Writers
-from runtime.output import complain
-from runtime.witness import WitnessPaths
-from runtime.witness_session import open_witness
-from runtime.zookeeper import ZooKeeperFault
+from runtime.configuration.config import Configuration
+from runtime.configuration.witness_session import open_witness
+from runtime.coordination.map_registry import Anybody, WitnessWriters
+from runtime.coordination.map_writers import Writers
+from runtime.coordination.witness import WitnessPaths
+from runtime.coordination.zookeeper import ZooKeeperFault
+from runtime.process.output import complain
 
 PATIENCE_MS: Final = 5_000
 

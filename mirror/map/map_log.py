@@ -21,8 +21,8 @@ from mirror.clusters.tail_reader import TailReader
 from mirror.state.batches import SEQUENCES
 from offset_translation import map_records
 from offset_translation.map_records import MapState, MirrorProducer
-from runtime.clock import now_ms
-from runtime.map_writers import ForeignRecords, Reading, Writers
+from runtime.coordination.map_writers import ForeignRecords, Reading, Writers
+from runtime.process.clock import now_ms
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
 from wire.net.errors import NetworkFault

@@ -20,7 +20,7 @@ from mirror.state.partition_state import PartitionState
 from mirror.state.reverse_flow import ReverseFlow
 from offset_translation.map_records import Reached, reached, run_start
 from offset_translation.runs import Place
-from runtime.fault_note import FaultNote
+from runtime.process.fault_note import FaultNote
 from wire.net import NetworkFault
 from wire.topic_partition import TopicPartition
 

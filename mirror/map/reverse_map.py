@@ -14,9 +14,9 @@ from mirror.clusters.tail_reader import TailReader, topic_exists
 from mirror.map.believed import believed
 from mirror.state.reverse_flow import ReverseFlow
 from offset_translation.map_records import MapState, map_topic_name
-from runtime.config import FlowConfig
-from runtime.fault_note import FaultNote
-from runtime.map_writers import ForeignRecords, Writers
+from runtime.configuration.config import FlowConfig
+from runtime.coordination.map_writers import ForeignRecords, Writers
+from runtime.process.fault_note import FaultNote
 from wire.net import NetworkFault
 
 _LOG = logging.getLogger(__name__)

@@ -12,8 +12,8 @@ from mirror.clusters.log_ends import Ends, LogEnds, read_ends, read_target_ends
 from mirror.map.map_log import RECORDS_A_WRITE, MapLog, MapRecord
 from mirror.state.partition import MirroredPartition
 from offset_translation.map_records import PieceStartKey, RunStartKey, trimmed, withdrawal
-from runtime.config import FlowConfig
-from runtime.fault_note import FaultNote
+from runtime.configuration.config import FlowConfig
+from runtime.process.fault_note import FaultNote
 from wire.net.errors import NetworkFault
 from wire.topic_partition import TopicPartition
 

@@ -16,10 +16,10 @@ from mirror.state.wakeups import FlowGate
 from offset_translation import heartbeat, offset_sync
 from offset_translation.heartbeat import Heartbeat
 from offset_translation.offset_sync import syncs_since
-from runtime.clock import wall_ms
-from runtime.fault_note import FaultNote
-from runtime.flow_section import OffsetSyncs
-from runtime.topic_names import HEARTBEATS
+from runtime.configuration.flow_section import OffsetSyncs
+from runtime.configuration.topic_names import HEARTBEATS
+from runtime.process.clock import wall_ms
+from runtime.process.fault_note import FaultNote
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
 from wire.net.errors import NetworkFault, RequestRefused

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from runtime.properties import ConfigurationError, Property
+from runtime.configuration.properties import ConfigurationError, Property
 
 Properties: TypeAlias = Mapping[str, Property]
 Words: TypeAlias = dict[str, Any]

@@ -22,7 +22,7 @@ from mirror.report.status import (
     placed_group_report,
 )
 from mirror.state.partition import MirroredPartition
-from runtime.clock import now_ms
+from runtime.process.clock import now_ms
 
 AT_ONCE: Final = 100
 """Partitions, or groups, between two turns of all others: a millisecond or two."""

@@ -16,7 +16,7 @@ from mirror.groups.sync import GroupStatus
 from mirror.map.foreign_watch import told_foreign
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import ADVICE
-from runtime.fault_note import FaultNote
+from runtime.process.fault_note import FaultNote
 from wire.topic_partition import TopicPartition
 
 CREDENTIALS_ADVICE: Final = "correct the credentials or the rights; it is tried again by itself"

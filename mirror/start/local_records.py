@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from mirror.state.flow_partitions import FlowPartitions
 from mirror.state.partition import MirroredPartition
 from mirror.state.reverse_flow import ReverseFlow
-from runtime.clock import now_ms
+from runtime.process.clock import now_ms
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
 from wire.net.operations import list_offsets

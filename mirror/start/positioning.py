@@ -51,9 +51,9 @@ from offset_translation.runs import Place
 from offset_translation.tail import Tail, TailGarbled
 from offset_translation.target_scan import Mixed
 from offset_translation.topic_identity import is_recreated
-from runtime import map_writers
-from runtime.clock import now_ms
-from runtime.flow_section import Policy
+from runtime.configuration.flow_section import Policy
+from runtime.coordination import map_writers
+from runtime.process.clock import now_ms
 from wire.errors import ErrorCode
 from wire.net.errors import AuthenticationFailed, NetworkFault, RequestRefused
 from wire.topic_partition import TopicPartition
@@ -367,7 +367,7 @@ class Positioning:
         its log has grown by what nobody has acknowledged to us: the broker may have forgotten our
         sequences (after a day without records: producer.id.expiration.ms), and would refuse none.
         A worker that takes the partition over knows neither that id nor that end, so a promotion
-        looks at the last batch of every partition as well (failover.foreign_writers).
+        looks at the last batch of every partition as well (failover.sites.foreign_writers).
         """
         key = partition.topic_partition
         source_ends, target_ends = source[key], target[key]

@@ -44,7 +44,10 @@ from mirror.state.reverse_flow import ReverseFlow
 from offset_translation.map_records import MapState, map_topic_name, seal, set_aside
 from offset_translation.offset_map import OffsetMap
 from offset_translation.topic_identity import NO_ID
-from runtime.clock import now_ms
+from runtime.configuration.flow_section import Policy
+from runtime.configuration.topic_names import diverged_topic
+from runtime.coordination.map_registry import append_to_map
+from runtime.coordination.map_writers import ForeignRecords, Writers
 from runtime.diverged import (
     KeyComparison,
     Origin,
@@ -52,10 +55,7 @@ from runtime.diverged import (
     is_restored,
     json_line,
 )
-from runtime.flow_section import Policy
-from runtime.map_registry import append_to_map
-from runtime.map_writers import ForeignRecords, Writers
-from runtime.topic_names import diverged_topic
+from runtime.process.clock import now_ms
 from wire.errors import ErrorCode
 from wire.net.errors import NetworkFault, RequestRefused
 from wire.net.operations import append, list_offsets

@@ -9,9 +9,9 @@ from mirror.state.orders_in_force import OrdersInForce
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from mirror.state.wakeups import FlowWakeups
-from runtime.clock import now_ms
-from runtime.flow_section import POLICIES, Policy
-from runtime.unforeseen import described
+from runtime.configuration.flow_section import POLICIES, Policy
+from runtime.process.clock import now_ms
+from runtime.process.unforeseen import described
 from wire.net.errors import AuthenticationFailed, NetworkFault
 
 _LOG = logging.getLogger(__name__)

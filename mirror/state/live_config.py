@@ -1,6 +1,6 @@
 """The configuration of a flow as it is now: its file may be read again while the flow runs."""
 
-from runtime.config import FlowConfig
+from runtime.configuration.config import FlowConfig
 
 
 class LiveConfig:

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from typing import Any, Final, Self
 
+from runtime.coordination.witness import WitnessGarbled
 from runtime.foreign_json import LARGEST_INT32, read_json, text, whole_number
-from runtime.witness import WitnessGarbled
 
 _TOPIC_CHARACTERS: Final = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"

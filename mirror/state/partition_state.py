@@ -7,8 +7,9 @@ discovering ─► positioning ─► catching up ◄─► streaming
                                           ├─► paused          by a command or the witness
                                           └─► one of STOPPED  needs somebody to decide
 
-A command decides, or beforehand the flow's policy for the cause (runtime.flow_section). The mirror
-asks for missing rights, and sends what the target has refused, again by itself.
+A command decides, or beforehand the flow's policy for the cause
+(runtime.configuration.flow_section). The mirror asks for missing rights, and sends what the target
+has refused, again by itself.
 """
 
 from dataclasses import dataclass

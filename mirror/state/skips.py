@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from runtime.flow_section import Policy
+from runtime.configuration.flow_section import Policy
 
 
 class Apart(NamedTuple):

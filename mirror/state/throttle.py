@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from runtime.flow_section import ThrottleConfig
+from runtime.configuration.flow_section import ThrottleConfig
 from wire.topic_partition import TopicPartition
 
 BURST_MS: Final = 1_000

@@ -8,8 +8,8 @@ import trio
 from mirror.clusters.links import Links
 from mirror.state.live_config import LiveConfig
 from mirror.state.work_share import WorkShare
-from runtime.fault_note import FaultNote
-from runtime.flow_section import AclSync
+from runtime.configuration.flow_section import AclSync
+from runtime.process.fault_note import FaultNote
 from runtime.travelling_rights import rights_to_give
 from wire.net.cluster import Cluster
 from wire.net.errors import NetworkFault, RequestRefused

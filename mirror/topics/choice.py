@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from runtime.config import FlowConfig
+from runtime.configuration.config import FlowConfig
 from wire.errors import ErrorCode
 from wire.net.metadata import ClusterView, TopicView
 from wire.net.retries import code_of

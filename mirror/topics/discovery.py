@@ -41,9 +41,9 @@ from mirror.topics.recreated import RecreatedTopics
 from mirror.topics.refused_settings import RefusedSetting, RefusedSettings
 from mirror.topics.setting_changes import OwnChanges
 from mirror.topics.setting_removals import TakenBack
-from runtime.clock import now_ms
-from runtime.fault_note import FaultNote
-from runtime.unforeseen import described
+from runtime.process.clock import now_ms
+from runtime.process.fault_note import FaultNote
+from runtime.process.unforeseen import described
 from wire.net.errors import AuthenticationFailed, NetworkFault
 from wire.net.metadata import ClusterView, TopicView
 from wire.net.topic_creation import TopicRefused

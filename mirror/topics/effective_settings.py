@@ -10,7 +10,7 @@ from typing import Final
 
 from mirror.clusters.admin import GrowTopic, TopicAction
 from mirror.clusters.links import Links
-from runtime.config import FlowConfig
+from runtime.configuration.config import FlowConfig
 from wire.errors import ErrorCode
 from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from wire.net.cluster import Cluster

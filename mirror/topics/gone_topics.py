@@ -20,7 +20,7 @@ from mirror.state.orders_in_force import OrdersInForce
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from mirror.state.work_share import WorkShare
-from runtime.config import FlowConfig
+from runtime.configuration.config import FlowConfig
 from wire.errors import ErrorCode
 from wire.net.metadata import ClusterView
 from wire.net.topic_creation import TopicRefused

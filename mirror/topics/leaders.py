@@ -6,7 +6,7 @@ from mirror.state.interruptions import Interruptions
 from mirror.state.leadership import NO_LEADER
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
-from runtime.clock import now_ms
+from runtime.process.clock import now_ms
 from wire.errors import ErrorCode
 from wire.net.metadata import PartitionView
 from wire.net.topic_creation import TopicRefused

@@ -17,7 +17,7 @@ from mirror.state.partition_state import STOPPED, PartitionState
 from mirror.state.work_share import WorkShare
 from mirror.topics.gone_topics import UNSEEN_MS
 from offset_translation.topic_identity import is_recreated
-from runtime.topic_names import TopicNames
+from runtime.configuration.topic_names import TopicNames
 from wire.errors import ErrorCode
 from wire.net.metadata import ClusterView
 from wire.topic_partition import TopicPartition

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mirror.clusters.admin import CreateTopic, GrowTopic, SetConfigs, TopicAction
-from runtime.flow_section import MIRROR_MAKERS_SETTINGS, SettingsSync
+from runtime.configuration.flow_section import MIRROR_MAKERS_SETTINGS, SettingsSync
 from wire.net.metadata import TopicView
 
 

@@ -25,7 +25,7 @@ from mirror.state.partition_state import PartitionState
 from mirror.topics.gone_topics import exists
 from offset_translation.map_records import source_topic
 from offset_translation.topic_identity import is_recreated
-from runtime.topic_names import TopicNames
+from runtime.configuration.topic_names import TopicNames
 from wire.net.metadata import ClusterView, TopicView
 
 COPY_IS_ITS_OWN: Final = "the target topic is the new one's copy by now"

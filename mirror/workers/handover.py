@@ -22,8 +22,8 @@ from typing import Any, Final, NamedTuple, Self
 from mirror.state.orders import Restart
 from mirror.workers.assignment import Loads, assign
 from offset_translation.map_records import MirrorProducer
+from runtime.coordination.witness import WitnessGarbled, WorkerInfo
 from runtime.foreign_json import LARGEST_INT32, rate, text, unpack_json, whole_number
-from runtime.witness import WitnessGarbled, WorkerInfo
 from wire.topic_partition import TopicPartition
 
 MAX_PRODUCER_EPOCH: Final = 2**15 - 1

@@ -12,8 +12,8 @@ from mirror.state.live_config import LiveConfig
 from mirror.state.mirrored_progress import MirroredProgress
 from mirror.state.partition import MirroredPartition
 from mirror.state.work_share import WorkShare
-from runtime.clock import now_ms
-from runtime.fault_note import FaultNote
+from runtime.process.clock import now_ms
+from runtime.process.fault_note import FaultNote
 from wire.errors import ErrorCode
 from wire.net.errors import NetworkFault
 from wire.net.operations import LATEST, list_offsets

@@ -11,7 +11,7 @@ from mirror.state.flow_partitions import FlowPartitions
 from mirror.state.partition import MirroredPartition
 from mirror.state.wakeups import SETTLE_LOOK_S, FlowWakeups
 from mirror.state.work_share import WorkShare
-from runtime.clock import now_ms
+from runtime.process.clock import now_ms
 from wire.net.errors import NetworkFault
 from wire.topic_partition import TopicPartition
 

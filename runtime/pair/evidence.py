@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
-from runtime.witness import ActiveSite, Pair
+from runtime.coordination.witness import ActiveSite, Pair
 
 TOPIC: Final = "pair-evidence.internal"
 """The internal topic of the evidence, on each cluster of the pair."""

@@ -5,9 +5,9 @@ It writes the next number to the witness first, so no evidence has a higher numb
 that it was written from.
 """
 
+from runtime.coordination.witness import EvidenceNumber, WitnessPaths
+from runtime.coordination.zookeeper import BadVersion, NodeExists, NoNode, ZooKeeper
 from runtime.pair.evidence import LARGEST_NUMBER
-from runtime.witness import EvidenceNumber, WitnessPaths
-from runtime.zookeeper import BadVersion, NodeExists, NoNode, ZooKeeper
 
 
 async def read_number(zookeeper: ZooKeeper, paths: WitnessPaths) -> int:

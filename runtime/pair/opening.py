@@ -8,8 +8,15 @@ from typing import Final
 
 import trio
 
-from runtime.clock import now_ms
-from runtime.config import Configuration, FlowConfig
+from runtime.configuration.config import Configuration, FlowConfig
+from runtime.coordination.witness import (
+    ActiveSite,
+    EvidenceNumber,
+    Pair,
+    WitnessGarbled,
+    WitnessPaths,
+)
+from runtime.coordination.zookeeper import Create, NodeExists, ZooKeeper
 from runtime.pair.evidence import (
     Agreed,
     CannotTell,
@@ -27,14 +34,7 @@ from runtime.pair.evidence_number import read_number
 from runtime.pair.evidence_replicas import added_replicas
 from runtime.pair.evidence_topic import read_evidence, write_evidence
 from runtime.pair.rivals import RivalsUnknown, find_candidates, find_rivals
-from runtime.witness import (
-    ActiveSite,
-    EvidenceNumber,
-    Pair,
-    WitnessGarbled,
-    WitnessPaths,
-)
-from runtime.zookeeper import Create, NodeExists, ZooKeeper
+from runtime.process.clock import now_ms
 from wire.net import Cluster, ClusterView, NetworkFault, open_cluster
 
 CLIENT_ID: Final = "failover-pair"

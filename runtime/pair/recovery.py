@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
+from runtime.coordination.witness import ActiveSite, Pair
 from runtime.pair.evidence import (
     LARGEST_EPOCH,
     TOPIC,
@@ -19,7 +20,6 @@ from runtime.pair.evidence import (
     PairSeen,
     judge,
 )
-from runtime.witness import ActiveSite, Pair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

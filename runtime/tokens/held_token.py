@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from runtime.clock import uptime_ms, wall_ms
+from runtime.process.clock import uptime_ms, wall_ms
 from wire.net.errors import TokenUnavailable
 from wire.net.security import Token
 

@@ -8,7 +8,7 @@ end. So librdkafka is told an earlier end, and asks after 72 % of what is left.
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from runtime.clock import wall_ms
+from runtime.process.clock import wall_ms
 from runtime.tokens.held_token import LIFE_UNKNOWN_MS
 from wire.net.security import TokenSource
 

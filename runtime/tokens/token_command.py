@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final
 
-from runtime.clock import wall_ms
+from runtime.process.clock import wall_ms
 from runtime.tokens.answers import MOST_ANSWER_BYTES, token_of_text
 from runtime.tokens.held_token import HeldToken
 from wire.net.errors import TokenUnavailable

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote_plus, urlencode
 
-from runtime.clock import wall_ms
+from runtime.process.clock import wall_ms
 from runtime.tokens.answers import token_of_answer
 from runtime.tokens.held_token import HeldToken
 from runtime.tokens.https import HttpsAddress, Silent, post

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from runtime.clock import wall_ms
+from runtime.process.clock import wall_ms
 from runtime.tokens.answers import MOST_ANSWER_BYTES, token_of_text
 from wire.net.errors import TokenUnavailable
 from wire.net.security import Token

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from runtime.config import ClusterConfig
+from runtime.configuration.config import ClusterConfig
 from spark_audit.snapshot.cluster_bounds import CLIENT_ID
 from spark_audit.snapshot.seals import CannotTell
 from wire.errors import ErrorCode

@@ -7,10 +7,10 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from runtime.config import Configuration
-from runtime.metrics import serve_metrics
-from runtime.signals import cancel_on_signal
-from runtime.tasks import background_tasks
+from runtime.configuration.config import Configuration
+from runtime.pages.metrics import serve_metrics
+from runtime.process.signals import cancel_on_signal
+from runtime.process.tasks import background_tasks
 from spark_audit.result.prometheus import VerdictCollector
 from spark_audit.result.store import Result, ResultUnusable
 from spark_audit.result.verdict import decode

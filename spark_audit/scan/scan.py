@@ -13,7 +13,7 @@ from typing import Final, TypeAlias, TypeVar
 
 import trio
 
-from runtime.config import load
+from runtime.configuration.config import load
 from spark_audit.scan.committed import AbortedTransaction, CommittedLog, HoleReason
 from spark_audit.scan.scan_plan import AT_ONCE, ScanTask
 from spark_audit.scan.scan_rows import ScanRow, failure_row

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from offset_translation import MapState, map_topic_name
-from runtime.map_writers import Reading, Writers
+from runtime.coordination.map_writers import Reading, Writers
 from spark_audit.snapshot.origins import Arrivals
 from spark_audit.snapshot.seals import CannotTell
 from wire.errors import ErrorCode, describe

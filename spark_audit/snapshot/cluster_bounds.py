@@ -8,7 +8,7 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 
 import trio
 
-from runtime.config import ClusterConfig
+from runtime.configuration.config import ClusterConfig
 from spark_audit.snapshot.bounds import LogBounds
 from spark_audit.snapshot.seals import CannotTell
 from spark_audit.snapshot.topic_settings import Setting, is_compacted

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from runtime.flow_section import AclSync
+from runtime.configuration.flow_section import AclSync
 from runtime.travelling_rights import as_it_travels
 from runtime.write_fence import is_of_fence
 from wire.acls import Operation, Permission

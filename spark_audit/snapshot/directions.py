@@ -8,8 +8,8 @@ compared, and each site's records told apart by origin.
 
 from collections.abc import Sequence
 
-from runtime.config import Configuration, FlowConfig
-from runtime.witness import ActiveSite
+from runtime.configuration.config import Configuration, FlowConfig
+from runtime.coordination.witness import ActiveSite
 from spark_audit.snapshot.bounds import Snapshot
 from spark_audit.snapshot.seals import CannotTell
 

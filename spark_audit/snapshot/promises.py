@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from runtime.config import FlowConfig
-from runtime.known_ends import KnownEnds
-from runtime.long_nodes import read_document
-from runtime.witness import WitnessGarbled, WitnessPaths
-from runtime.zookeeper import ZooKeeper
+from runtime.configuration.config import FlowConfig
+from runtime.coordination.known_ends import KnownEnds
+from runtime.coordination.long_nodes import read_document
+from runtime.coordination.witness import WitnessGarbled, WitnessPaths
+from runtime.coordination.zookeeper import ZooKeeper
 from spark_audit.snapshot.bounds import GroupPlace, Promise
 from spark_audit.snapshot.seals import CannotTell
 from wire.net import Cluster, NetworkFault

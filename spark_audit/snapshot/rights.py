@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 
-from runtime.flow_section import AclSync
+from runtime.configuration.flow_section import AclSync
 from spark_audit.snapshot.cluster_bounds import Site, patiently
 from spark_audit.snapshot.different_rights import (
     DifferentRight,

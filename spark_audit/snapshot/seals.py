@@ -1,8 +1,8 @@
 """Seals: the ends of mirrored parts by promotions' journals in the witness. Pure.
 
-Of a journal (its document is described in `failover/journal.py`, which is not imported: entry
-points know each other by what they write) only these keys are needed: epoch, site, source, state,
-direction and partitions.
+Of a journal (its document is described in `failover/journal/journal.py`, which is not imported:
+entry points know each other by what they write) only these keys are needed: epoch, site, source,
+state, direction and partitions.
 """
 
 from collections.abc import Iterable, Mapping

@@ -6,8 +6,8 @@ only where the `.diverged` topic on the target has it, by its site and offset.
 
 from collections.abc import Iterable, Mapping
 
+from runtime.configuration.topic_names import diverged_topic
 from runtime.diverged import OwnRecords, origin_of
-from runtime.topic_names import diverged_topic
 from spark_audit.snapshot.seals import CannotTell
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault

@@ -16,13 +16,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from offset_translation import MapState, OffsetMap
-from runtime.config import Configuration, FlowConfig
-from runtime.long_nodes import read_document
-from runtime.map_registry import WitnessWriters
-from runtime.running_flow import explain, find_differences
-from runtime.witness import ActiveSite, WitnessGarbled, WitnessPaths
-from runtime.witness_session import open_witness
-from runtime.zookeeper import Node, ZooKeeper, ZooKeeperFault
+from runtime.configuration.config import Configuration, FlowConfig
+from runtime.configuration.running_flow import explain, find_differences
+from runtime.configuration.witness_session import open_witness
+from runtime.coordination.long_nodes import read_document
+from runtime.coordination.map_registry import WitnessWriters
+from runtime.coordination.witness import ActiveSite, WitnessGarbled, WitnessPaths
+from runtime.coordination.zookeeper import Node, ZooKeeper, ZooKeeperFault
 from spark_audit.snapshot.arrival_map import read_map
 from spark_audit.snapshot.bounds import (
     PartitionBounds,

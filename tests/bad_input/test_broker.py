@@ -18,10 +18,10 @@ import pytest
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from runtime.ports import free_port
+from runtime.process.ports import free_port
 from tests.bad_input.programs import complaint, start
 from tests.clusters import RunningCluster, run_cluster
-from tests.failover.sites import create_topic, produce, read_all, values_of
+from tests.failover.two_sites import create_topic, produce, read_all, values_of
 from tests.mirror.daemon import wait_until
 
 pytestmark = pytest.mark.integration

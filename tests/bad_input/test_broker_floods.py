@@ -14,7 +14,7 @@ from tests.bad_input.asking import ask
 from tests.broker.rig import outcome
 from tests.broker.rig import produce as request_of
 from tests.clusters import RunningCluster, run_cluster
-from tests.failover.sites import create_topic, produce, read_all, values_of
+from tests.failover.two_sites import create_topic, produce, read_all, values_of
 from tests.fuzz.processes import open_files, resident_bytes
 from tests.mirror.daemon import wait_until
 from wire.compression import Compression

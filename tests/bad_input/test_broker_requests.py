@@ -7,7 +7,7 @@ import pytest
 
 from tests.bad_input.asking import ask
 from tests.clusters import RunningCluster, run_cluster
-from tests.failover.sites import create_topic, produce, read_all, values_of
+from tests.failover.two_sites import create_topic, produce, read_all, values_of
 from tests.fuzz.processes import resident_bytes
 from tests.mirror.daemon import wait_until
 from wire.errors import ErrorCode

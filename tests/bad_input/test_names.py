@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from failover.commands import show
-from failover.facts import Facts
-from failover.report import summary
-from failover.steps import PromotionKind, StepName
+from failover.journal.facts import Facts
+from failover.journal.steps import PromotionKind, StepName
+from failover.view.report import summary
 from mirror.cli import PROGRAM as MIRROR
 from mirror.commands import check, topics
 from mirror.commands.group_rows import Exactness, GroupRow
 from mirror.commands.position_table import render_rows
 from mirror.commands.status_table import render
 from mirror.topics.choice import Choice
-from runtime.command import Options
-from runtime.config import load
+from runtime.configuration.config import load
+from runtime.program.command import Options
 from spark_audit import commands as audit
 from tests.dc_yaml import dc_yaml, flow
 from tests.failover.journals import ended_promotion
@@ -111,7 +111,7 @@ def test_an_audit_shows_a_name_in_its_line(capsys: pytest.CaptureFixture[str], n
 @NAMES
 def test_a_log_keeps_a_name_in_its_line(name: str) -> None:
     script = (
-        "import logging, sys; from runtime.logs import configure; configure('p');"
+        "import logging, sys; from runtime.process.logs import configure; configure('p');"
         f"logging.getLogger('x').info('group %s', {name!r})"
     )
     ended = subprocess.run(

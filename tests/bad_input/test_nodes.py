@@ -19,14 +19,13 @@ from broker.zookeeper import tree
 from broker.zookeeper.tree import MalformedNode
 from failover.client.carried import Carried
 from failover.client.position_handover import Handover, HandoverGarbled
-from failover.journal import JournalUnreadable, decode_journal, encode_journal
-from failover.steps import PromotionKind, StepName
+from failover.journal.journal import JournalUnreadable, decode_journal, encode_journal
+from failover.journal.steps import PromotionKind, StepName
 from mirror.state.orders import How, Orders, Pause, Restart, Scope
 from mirror.workers.handover import Assignment, Leaving, Member
 from offset_translation.map_records import MirrorProducer
-from runtime.foreign_json import MAX_BYTES, read_json, unpack_json
-from runtime.known_ends import KnownEnd, KnownEnds
-from runtime.witness import (
+from runtime.coordination.known_ends import KnownEnd, KnownEnds
+from runtime.coordination.witness import (
     ActiveSite,
     EvidenceNumber,
     FlowCommand,
@@ -35,6 +34,7 @@ from runtime.witness import (
     WorkerInfo,
     assigned_partitions,
 )
+from runtime.foreign_json import MAX_BYTES, read_json, unpack_json
 from spark_audit.snapshot.seals import CannotTell, promotion_of
 from tests.failover.journals import ended_promotion
 from wire.topic_partition import TopicPartition

@@ -11,7 +11,7 @@ from urllib.request import urlopen
 import pytest
 
 from tests.clusters import run_cluster
-from tests.failover.sites import Sites, create_topic, produce, read_all, values_of
+from tests.failover.two_sites import Sites, create_topic, produce, read_all, values_of
 from tests.mirror.daemon import MirrorProcess, configure, run_mirror, wait_until
 
 pytestmark = pytest.mark.integration

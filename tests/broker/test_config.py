@@ -7,7 +7,7 @@ import pytest
 from broker.config import BrokerConfig, parse_config
 from broker.dynamic_config import static_log_settings
 from broker.listeners import Listener
-from runtime.properties import ConfigurationError, parse_override, read_properties
+from runtime.configuration.properties import ConfigurationError, parse_override, read_properties
 
 MINIMAL = "broker.id=3\nzookeeper.connect=localhost:2181\n"
 

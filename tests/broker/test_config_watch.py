@@ -12,7 +12,7 @@ from broker.quotas.entity import DEFAULT, QuotaEntity
 from broker.security.scram import credential_of
 from broker.zookeeper import tree
 from broker.zookeeper.store import ClusterStore
-from runtime.zookeeper import Node, ZooKeeper
+from runtime.coordination.zookeeper import Node, ZooKeeper
 from wire.net.security import Mechanism
 
 FENCE = tree.encode_config({"write.fence.topics": "t"})

@@ -11,7 +11,7 @@ from broker.listeners import Listener
 from broker.registration import Registration
 from broker.zookeeper.store import ClusterStore
 from broker.zookeeper.tree import BrokerRegistration
-from runtime.zookeeper import SessionState, ZooKeeperUnreachable
+from runtime.coordination.zookeeper import SessionState, ZooKeeperUnreachable
 
 LISTENER = Listener(name="PLAINTEXT", host="127.0.0.1", port=9092)
 

@@ -7,7 +7,7 @@ import trio
 from trio.testing import MockClock
 
 from broker.starting import retried
-from runtime.zookeeper import NoNode, ZooKeeper, ZooKeeperUnreachable
+from runtime.coordination.zookeeper import NoNode, ZooKeeper, ZooKeeperUnreachable
 
 
 class Connecting:

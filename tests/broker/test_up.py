@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from broker.up import Child, ClusterFailed, _wait_ready
-from runtime.ports import free_port
+from runtime.process.ports import free_port
 
 
 def child(broker_id: int, output: Path, status: int | None) -> Child:

@@ -10,7 +10,7 @@ import pytest
 from demo import producer
 from demo.data_set import Departure
 from demo.producer import RecordRefused, replay
-from tests.failover.sites import promotable
+from tests.failover.two_sites import promotable
 
 
 class Forgetful:

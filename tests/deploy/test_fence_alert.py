@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from failover.exporter import StatusCollector
-from failover.journal import Journal
-from failover.status import SiteStatus, Status
-from failover.steps import PromotionKind
-from runtime.witness import ActiveSite
+from failover.journal.journal import Journal
+from failover.journal.steps import PromotionKind
+from failover.serve.exporter import StatusCollector
+from failover.view.status import SiteStatus, Status
+from runtime.coordination.witness import ActiveSite
 
 ALERTS = Path(__file__).parents[2] / "deploy" / "prometheus" / "alerts.yml"
 UNFINISHED = Journal(epoch=2, site="dc1", source="dc2", kind=PromotionKind.PLANNED, started_ms=0)

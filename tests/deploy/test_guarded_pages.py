@@ -12,10 +12,10 @@ import trio
 import yaml
 from prometheus_client import CollectorRegistry, Gauge
 
-from runtime.child import end_child, open_child
-from runtime.metrics import serve_metrics
-from runtime.page_door import PageDoor, PageTls
-from runtime.ports import free_port
+from runtime.pages.metrics import serve_metrics
+from runtime.pages.page_door import PageDoor, PageTls
+from runtime.process.child import end_child, open_child
+from runtime.process.ports import free_port
 from tests.deploy.promtool import find_program
 from tests.doubles.certificates import Certificates
 

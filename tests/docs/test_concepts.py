@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from failover.steps import ORDER, PromotionKind, StepName
+from failover.journal.steps import ORDER, PromotionKind, StepName
 from mirror.commands.group_rows import Exactness
 from mirror.state.partition_state import PartitionState
 from spark_audit.compare.outcomes import FINDINGS, Kind

@@ -13,8 +13,8 @@ from docs.generate.map_format import RECORDS
 from docs.generate.witness import TREE
 from mirror.state.partition_state import ADVICE, MEANING, STOPPED, PartitionState
 from offset_translation.map_records import Kind, decode_key
-from runtime.config import MEANINGS
-from runtime.witness import WitnessPaths
+from runtime.configuration.config import MEANINGS
+from runtime.coordination.witness import WitnessPaths
 from tests.docs.pages import ROOT, all_pages
 
 METRIC = re.compile(r"\b(?:broker|mirror|failover|audit)_[a-z][a-z_0-9]*\b")

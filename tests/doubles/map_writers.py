@@ -4,7 +4,7 @@ from collections.abc import Collection
 from uuid import UUID
 
 from mirror.map.known_writers import WritersOf
-from runtime.map_writers import MapWriters, Reading, begun_writers
+from runtime.coordination.map_writers import MapWriters, Reading, begun_writers
 
 
 def writers_of(writers: "MemoryWriters") -> WritersOf:

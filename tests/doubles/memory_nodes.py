@@ -1,10 +1,10 @@
 """Nodes of a ZooKeeper that is always there, in memory."""
 
-from runtime.zookeeper import BadVersion, Node, NodeExists, NoNode
+from runtime.coordination.zookeeper import BadVersion, Node, NodeExists, NoNode
 
 
 class MemoryNodes:
-    """What `runtime.zookeeper.ZooKeeper` does to nodes, without sessions and watches."""
+    """What `ZooKeeper` of `runtime.coordination` does to nodes, without sessions and watches."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, tuple[bytes, int]] = {}

@@ -9,8 +9,8 @@ from typing import Final
 
 import trio
 
-from runtime.child import ENDS_WITH_ITS_PARENT
-from runtime.ports import free_port
+from runtime.process.child import ENDS_WITH_ITS_PARENT
+from runtime.process.ports import free_port
 from tests.drill.cluster import Cluster, DrillFailed, Process, cluster_of
 from tests.drill.links import Links
 from tests.interop.peers import KAFKA_4_KRAFT

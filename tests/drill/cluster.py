@@ -16,7 +16,7 @@ import trio
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from runtime.ports import free_ports
+from runtime.process.ports import free_ports
 from tests import forked
 from tests.drill.links import Links, children_of, relay
 
@@ -217,7 +217,7 @@ def _add_zookeeper(cluster: Cluster, port: int) -> None:
     cluster.processes[cluster.zookeeper] = Process(
         name=cluster.zookeeper,
         command=[
-            *(sys.executable, "-m", "runtime.zookeeper_server"),
+            *(sys.executable, "-m", "runtime.process.zookeeper_server"),
             *("--data", str(data), "--port", str(port)),
         ],
         log=cluster.folder / "zookeeper.log",

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import trio
 
 from broker.zookeeper.tree import BROKERS
-from runtime.zookeeper import open_zookeeper
+from runtime.coordination.zookeeper import open_zookeeper
 from tests.clusters import RunningCluster, run_cluster
 from tests.drill.cluster import DrillFailed
 from wire.errors import ErrorCode

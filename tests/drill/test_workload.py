@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.ports import free_port
+from runtime.process.ports import free_port
 from tests.drill.cluster import DrillFailed
 from tests.drill.workload import Clients
 

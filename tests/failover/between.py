@@ -5,15 +5,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
 
-from failover.effects import PromotionEffects
+from failover.journal.store import WitnessStore
+from failover.moving.effects import PromotionEffects
 from failover.promote import Controller
-from failover.store import WitnessStore
-from runtime.config import load
-from runtime.zookeeper import ZooKeeper
+from runtime.configuration.config import load
+from runtime.coordination.zookeeper import ZooKeeper
 from tests.dc_yaml import Topics
 from tests.doubles.fake_cluster import FakeCluster
-from tests.failover.sites import promotable
 from tests.failover.sleeping import SleepyWitness
+from tests.failover.two_sites import promotable
 
 
 @asynccontextmanager

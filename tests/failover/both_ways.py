@@ -10,7 +10,7 @@ from tests.clusters import RunningCluster
 from tests.failover.promoting import (
     tell,
 )
-from tests.failover.sites import (
+from tests.failover.two_sites import (
     QUIET,
     READ_TIMEOUT_S,
     Sites,

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 import trio
 
-import failover.pair_evidence
-from tests.failover.sites import Sites, run_sites
+import failover.sites.pair_evidence
+from tests.failover.two_sites import Sites, run_sites
 
 
 @pytest.fixture(scope="module")
@@ -31,4 +31,4 @@ def taken_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
     async def take(*_: object) -> None:
         await trio.lowlevel.checkpoint()
 
-    monkeypatch.setattr(failover.pair_evidence, "write_evidence", take)
+    monkeypatch.setattr(failover.sites.pair_evidence, "write_evidence", take)

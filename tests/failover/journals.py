@@ -6,9 +6,9 @@ from typing import Final
 
 import trio
 
-from failover.facts import Facts, JsonValue
-from failover.journal import Journal, PartitionEnds, begin_step, end_step
-from failover.steps import ORDER, PromotionKind, PromotionState, StepName, StepState
+from failover.journal.facts import Facts, JsonValue
+from failover.journal.journal import Journal, PartitionEnds, begin_step, end_step
+from failover.journal.steps import ORDER, PromotionKind, PromotionState, StepName, StepState
 
 
 def begun() -> Journal:

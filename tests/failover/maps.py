@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from failover.site import Site
+from failover.sites.site import Site
 from offset_translation.map_records import map_topic_name, piece_start
 from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakeCluster, FakePartition, run_fake_cluster

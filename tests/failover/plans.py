@@ -1,15 +1,15 @@
 """A pair of sites at which all is well, and what may be asked of it."""
 
-from failover.journal import Journal, begin_step, end_step
-from failover.plan import (
+from failover.journal.journal import Journal, begin_step, end_step
+from failover.journal.steps import PromotionKind, PromotionState, StepName, StepState
+from failover.planning.plan import (
     PromotionRequest,
     SitesView,
     SiteView,
 )
-from failover.status import SiteStatus, Status
-from failover.steps import PromotionKind, PromotionState, StepName, StepState
-from runtime.config import FlowConfig, PatternSet
-from runtime.witness import ActiveSite
+from failover.view.status import SiteStatus, Status
+from runtime.configuration.config import FlowConfig, PatternSet
+from runtime.coordination.witness import ActiveSite
 from wire.topic_partition import TopicPartition
 
 ENDS = {TopicPartition("orders", 0): 100, TopicPartition("orders", 1): 50}

@@ -13,11 +13,11 @@ from kazoo.client import KazooClient
 from kazoo.protocol.states import WatchedEvent
 
 from failover.client import SiteConsumer, SiteProducer
-from failover.journal import Journal, decode_journal
-from failover.steps import StepName
-from runtime.witness import ActiveSite, WitnessPaths
+from failover.journal.journal import Journal, decode_journal
+from failover.journal.steps import StepName
+from runtime.coordination.witness import ActiveSite, WitnessPaths
 from tests.commands import run_failover_command
-from tests.failover.sites import (
+from tests.failover.two_sites import (
     QUIET,
     Sites,
     pause,

@@ -7,7 +7,7 @@ from runtime.diverged import OFFSET, SITE
 from tests.clusters import RunningCluster
 from tests.commands import run_mirror_command
 from tests.failover.promoting import tell
-from tests.failover.sites import read_all
+from tests.failover.two_sites import read_all
 
 
 def restart(file: Path, topic: str, how: str, flow: str = "dc2->dc1") -> None:

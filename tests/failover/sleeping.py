@@ -7,10 +7,10 @@ from typing import cast
 
 import trio
 
-from failover.lease import Lease
-from runtime.map_writers import TO_ADOPT
-from runtime.witness import ActiveSite, Pair
-from runtime.zookeeper import Node, SessionState, ZooKeeper, ZooKeeperUnreachable
+from failover.journal.lease import Lease
+from runtime.coordination.map_writers import TO_ADOPT
+from runtime.coordination.witness import ActiveSite, Pair
+from runtime.coordination.zookeeper import Node, SessionState, ZooKeeper, ZooKeeperUnreachable
 
 SESSION_MS = 6_000
 OURS = 7

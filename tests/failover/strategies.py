@@ -2,10 +2,17 @@
 
 from hypothesis import strategies as st
 
-from failover.commands_given import GivenCommand
-from failover.facts import Facts
-from failover.journal import Journal, PartitionEnds, StepRecord
-from failover.steps import ORDER, Direction, PromotionKind, PromotionState, StepName, StepState
+from failover.journal.commands_given import GivenCommand
+from failover.journal.facts import Facts
+from failover.journal.journal import Journal, PartitionEnds, StepRecord
+from failover.journal.steps import (
+    ORDER,
+    Direction,
+    PromotionKind,
+    PromotionState,
+    StepName,
+    StepState,
+)
 
 offsets = st.integers(0, 2**63 - 1)
 wall_clock = st.integers(0, 2**42)

@@ -21,8 +21,15 @@ from confluent_kafka.admin import (
 from tests.clusters import RunningCluster
 from tests.dc_yaml import dc_yaml, flow
 from tests.failover.promoting import tell
-from tests.failover.sites import QUIET, commit_by_hand, committed, create_topic, produce, values_of
-from tests.failover.sites import read_all as read_as_administrator
+from tests.failover.two_sites import (
+    QUIET,
+    commit_by_hand,
+    committed,
+    create_topic,
+    produce,
+    values_of,
+)
+from tests.failover.two_sites import read_all as read_as_administrator
 from tests.mirror.daemon import run_mirror, wait_until
 from tests.secured_cluster import USER, SecuredCluster, run_secured_cluster
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import trio
 
-from failover.effects import PromotionEffects
-from failover.execute import StepFailed
-from failover.fence import read_fence, wait_holds
-from failover.journal import Journal, begin_step
-from failover.steps import StepName
+from failover.journal.execute import StepFailed
+from failover.journal.journal import Journal, begin_step
+from failover.journal.steps import StepName
+from failover.moving.effects import PromotionEffects
+from failover.sites.fence import read_fence, wait_holds
 from offset_translation.map_records import map_topic_name, piece_start
 from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
@@ -130,7 +130,7 @@ async def test_an_answer_with_a_code_of_a_later_kafka_is_no_fence_and_ends_nothi
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hold: Any = wait_briefly
-    monkeypatch.setattr("failover.effects.wait_holds", hold)
+    monkeypatch.setattr("failover.moving.effects.wait_holds", hold)
     monkeypatch.setattr(FencedCluster, "_code", lambda *_: 9_999)
     async with stage(tmp_path) as there:
         with pytest.raises(StepFailed, match="orders-0 answers a foreign write with UNKNOWN_"):
@@ -218,7 +218,7 @@ async def test_a_fence_that_somebody_lifts_again_and_again_is_found_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hold: Any = wait_briefly
-    monkeypatch.setattr("failover.effects.wait_holds", hold)
+    monkeypatch.setattr("failover.moving.effects.wait_holds", hold)
     async with stage(tmp_path) as there:
         journal = drained(await there.run(begun(), StepName.FENCE), orders=10)
         monkeypatch.setattr(FencedCluster, "_code", lambda *_: ErrorCode.CORRUPT_MESSAGE)
@@ -237,7 +237,7 @@ async def test_partitions_beyond_what_a_journal_holds_are_refused_before_the_fen
 ) -> None:
     """As many as that may have been made since the plan."""
     async with stage(tmp_path) as there:
-        monkeypatch.setattr("failover.journal_size.MAX_BYTES", 0)
+        monkeypatch.setattr("failover.journal.journal_size.MAX_BYTES", 0)
         why = "MB can be read: share the topics among two files"
         with pytest.raises(StepFailed, match=why):
             await there.run(replace(begun(), steps=()), StepName.PREFLIGHT)

@@ -18,13 +18,13 @@ import trio
 import failover.commands
 from failover.cli import PROGRAM
 from failover.commands import abort, promote, stop_at_signals
-from failover.facts import Facts
-from failover.journal import Journal, begin_step, end_step, turn_back
-from failover.steps import PromotionKind, PromotionState, StepName, StepState
-from runtime.command import Options
-from runtime.config import Configuration, load
+from failover.journal.facts import Facts
+from failover.journal.journal import Journal, begin_step, end_step, turn_back
+from failover.journal.steps import PromotionKind, PromotionState, StepName, StepState
+from runtime.configuration.config import Configuration, load
+from runtime.program.command import Options
 from tests.failover.journals import begun, ended_promotion
-from tests.failover.sites import promotable
+from tests.failover.two_sites import promotable
 
 FACTS: Final[dict[StepName, Facts]] = {
     StepName.DRAIN: {"records": 0},

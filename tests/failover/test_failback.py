@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from offset_translation import map_topic_name
-from runtime.witness import ActiveSite
+from runtime.coordination.witness import ActiveSite
 from tests.auditing import audited, compared
 from tests.clusters import RunningCluster
 from tests.commands import run_mirror_command
@@ -25,7 +25,7 @@ from tests.failover.promoting import (
     wait_mirroring,
 )
 from tests.failover.set_aside import restart
-from tests.failover.sites import (
+from tests.failover.two_sites import (
     READ_TIMEOUT_S,
     Sites,
     commit_by_hand,

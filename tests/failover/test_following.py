@@ -10,17 +10,17 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from failover import exporter
-from failover.exporter import StatusCollector
-from failover.journal import JournalUnreadable
-from failover.status import Status
-from runtime.config import load
+from failover.journal.journal import JournalUnreadable
+from failover.serve import exporter
+from failover.serve.exporter import StatusCollector
+from failover.view.status import Status
+from runtime.configuration.config import load
+from runtime.coordination.witness import WitnessGarbled
+from runtime.coordination.zookeeper import NoNode, ZooKeeperUnreachable
 from runtime.pair.evidence import PairSeen
 from runtime.pair.opening import PairContradicted, PairUnknown
-from runtime.witness import WitnessGarbled
-from runtime.zookeeper import NoNode, ZooKeeperUnreachable
 from tests.failover.plans import BACK
-from tests.failover.sites import promotable
+from tests.failover.two_sites import promotable
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ import trio
 from confluent_kafka.admin import AdminClient
 
 from failover import commands
-from failover.fence import Fence, set_fence
-from runtime.config import load
+from failover.sites.fence import Fence, set_fence
+from runtime.configuration.config import load
 from tests.failover.promoting import run_mirror, tell, wait_mirroring
-from tests.failover.sites import (
+from tests.failover.two_sites import (
     QUIET,
     Sites,
     commit_by_hand,

@@ -6,9 +6,9 @@ from typing import Any
 
 import trio
 
-from failover.site import Site
-from failover.snapshot import look_whether_lost
-from runtime.ports import free_port
+from failover.sites.site import Site
+from failover.view.snapshot import look_whether_lost
+from runtime.process.ports import free_port
 from tests.doubles.fake_answers import ANSWERS
 from tests.doubles.fake_cluster import run_fake_cluster
 from wire.headers import RequestHeader

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from runtime.witness import ActiveSite, WitnessPaths
+from runtime.coordination.witness import ActiveSite, WitnessPaths
 from tests.failover.promoting import run_mirror, tell
-from tests.failover.sites import Sites, create_topic, pause, produce
+from tests.failover.two_sites import Sites, create_topic, pause, produce
 from tests.zookeeper import look
 
 pytestmark = pytest.mark.integration

@@ -5,18 +5,18 @@ from dataclasses import dataclass, replace
 import pytest
 import trio
 
-from failover.execute import Executor, Note, StepOutcome
-from failover.facts import Facts
-from failover.journal import Journal
-from failover.journals import forget_superfluous, read_journals
-from failover.lease import Lease, hold_lease
-from failover.plan import Plan, PromotionRequest, decide
-from failover.steps import PromotionKind, PromotionState, StepName
-from failover.store import WitnessStore
-from runtime.clock import now_ms
-from runtime.long_nodes import read_document
-from runtime.witness import ActiveSite, WitnessPaths
-from runtime.zookeeper import ZooKeeper
+from failover.journal.execute import Executor, Note, StepOutcome
+from failover.journal.facts import Facts
+from failover.journal.journal import Journal
+from failover.journal.journals import forget_superfluous, read_journals
+from failover.journal.lease import Lease, hold_lease
+from failover.journal.steps import PromotionKind, PromotionState, StepName
+from failover.journal.store import WitnessStore
+from failover.planning.plan import Plan, PromotionRequest, decide
+from runtime.coordination.long_nodes import read_document
+from runtime.coordination.witness import ActiveSite, WitnessPaths
+from runtime.coordination.zookeeper import ZooKeeper
+from runtime.process.clock import now_ms
 from spark_audit.snapshot.seals import promotion_of
 from tests.failover.journals import full_ends, full_facts
 from tests.failover.plans import ALL_WELL, DC1, DC2, PLANNED

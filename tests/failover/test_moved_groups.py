@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from failover.effects import PromotionEffects
-from failover.steps import StepName
+from failover.journal.steps import StepName
+from failover.moving.effects import PromotionEffects
 from offset_translation.map_records import map_topic_name, piece_start
 from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster

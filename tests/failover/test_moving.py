@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from failover.drain import SourceLogs, missing
-from failover.groups import HAS_MEMBERS, BothMaps, Moved, choose
+from failover.moving.drain import SourceLogs, missing
+from failover.moving.groups import HAS_MEMBERS, BothMaps, Moved, choose
 from offset_translation.offset_map import OffsetMap
 from wire.net.operations import GroupOffset
 from wire.topic_partition import TopicPartition

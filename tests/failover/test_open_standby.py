@@ -17,7 +17,7 @@ from tests.failover.both_ways import (
 )
 from tests.failover.promoting import run_mirror, tell, wait_mirroring
 from tests.failover.set_aside import divergence, set_aside
-from tests.failover.sites import (
+from tests.failover.two_sites import (
     Sites,
     committed,
     create_topic,

@@ -12,10 +12,10 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from failover.client import SiteConsumer, SiteProducer
-from failover.steps import ORDER, PromotionKind, PromotionState, StepName
-from runtime.config import load
-from runtime.known_ends import UNSEEN_MS
-from runtime.witness import ActiveSite
+from failover.journal.steps import ORDER, PromotionKind, PromotionState, StepName
+from runtime.configuration.config import load
+from runtime.coordination.known_ends import UNSEEN_MS
+from runtime.coordination.witness import ActiveSite
 from tests.commands import run_mirror_command
 from tests.failover.promoting import (
     CONSUMER,
@@ -32,7 +32,7 @@ from tests.failover.promoting import (
     tell,
     wait_mirroring,
 )
-from tests.failover.sites import (
+from tests.failover.two_sites import (
     QUIET,
     Sites,
     committed,

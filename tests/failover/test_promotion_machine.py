@@ -14,10 +14,17 @@ import trio
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from failover.execute import Executor, Note, RollbackStuck, StepFailed, StepOutcome, StepReport
-from failover.facts import Facts
-from failover.journal import Journal, decode_journal, encode_journal, taken_on
-from failover.steps import ORDER, PromotionKind, PromotionState, StepName, is_switched
+from failover.journal.execute import (
+    Executor,
+    Note,
+    RollbackStuck,
+    StepFailed,
+    StepOutcome,
+    StepReport,
+)
+from failover.journal.facts import Facts
+from failover.journal.journal import Journal, decode_journal, encode_journal, taken_on
+from failover.journal.steps import ORDER, PromotionKind, PromotionState, StepName, is_switched
 
 
 class Killed(BaseException):

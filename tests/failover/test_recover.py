@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import trio
 
-from failover.lease import hold_lease
+from failover.journal.lease import hold_lease
 from failover.recover import CannotRecover, MapUnreadable, read_writers, recover
 from offset_translation.map_records import map_topic_name
-from runtime.config import load
-from runtime.witness import ActiveSite, WitnessPaths
+from runtime.configuration.config import load
+from runtime.coordination.witness import ActiveSite, WitnessPaths
 from tests.dc_yaml import dc_yaml
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.failover.target_batches import MIRROR, write

@@ -18,7 +18,7 @@ from tests.failover.both_ways import (
     wait_same_logs,
 )
 from tests.failover.promoting import run_mirror, wait_mirroring
-from tests.failover.sites import (
+from tests.failover.two_sites import (
     Sites,
     committed,
     create_topic,

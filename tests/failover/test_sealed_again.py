@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import trio
 
-from failover.effects import PromotionEffects
-from failover.execute import StepOutcome
-from failover.facts import Facts
-from failover.journal import Journal, begin_step, end_step, note_facts
-from failover.mirrored_ends import LISTED_PARTS, seal_facts, with_earlier
-from failover.steps import PromotionKind, StepName, StepState
+from failover.journal.execute import StepOutcome
+from failover.journal.facts import Facts
+from failover.journal.journal import Journal, begin_step, end_step, note_facts
+from failover.journal.steps import PromotionKind, StepName, StepState
+from failover.moving.effects import PromotionEffects
+from failover.sites.mirrored_ends import LISTED_PARTS, seal_facts, with_earlier
 from offset_translation.target_scan import MirroredEnd
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.failover.between import effects_between

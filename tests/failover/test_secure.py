@@ -6,11 +6,11 @@ import pytest
 from kazoo.security import ACL, Id
 
 from failover.secure import CannotSecure, secure
-from runtime.config import Configuration, load
+from runtime.configuration.config import Configuration, load
+from runtime.coordination.witness import ActiveSite, WitnessPaths
+from runtime.coordination.zookeeper import NotAllowed, open_zookeeper
+from runtime.coordination.zookeeper_access import OPEN, Right, digest_identity
 from runtime.pair.opening import make_shared
-from runtime.witness import ActiveSite, WitnessPaths
-from runtime.zookeeper import NotAllowed, open_zookeeper
-from runtime.zookeeper_access import OPEN, Right, digest_identity
 from tests.dc_yaml import dc_yaml
 from tests.zookeeper import look
 

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError, Producer
 
 from tests.failover.promoting import failover, run_mirror, tell, wait_mirroring
-from tests.failover.sites import QUIET, Sites, create_topic, pause, produce, wait_length
+from tests.failover.two_sites import QUIET, Sites, create_topic, pause, produce, wait_length
 
 pytestmark = pytest.mark.integration
 

@@ -9,21 +9,21 @@ from typing import Any, cast
 import pytest
 import trio
 
-from failover.execute import StepFailed
-from failover.guard import Breach, _fence
-from failover.lease import Lease, LeaseLost
+from failover.journal.execute import StepFailed
+from failover.journal.lease import Lease, LeaseLost
+from failover.journal.steps import StepName
+from failover.journal.store import WitnessStore
 from failover.promote import Controller
-from failover.steps import StepName
-from failover.store import WitnessStore
+from failover.serve.guard import Breach, _fence
 from offset_translation.map_records import map_topic_name, piece_start
 from offset_translation.runs import Place
-from runtime.config import Configuration, load
-from runtime.zookeeper import ZooKeeper
+from runtime.configuration.config import Configuration, load
+from runtime.coordination.zookeeper import ZooKeeper
 from tests.doubles.fake_answers import ANSWERS
 from tests.doubles.fake_cluster import FakeCluster, Raw, run_fake_cluster
 from tests.failover.journals import begun, unnoted
-from tests.failover.sites import promotable
 from tests.failover.sleeping import SleepyWitness
+from tests.failover.two_sites import promotable
 from wire.headers import RequestHeader
 from wire.messages import APIS
 from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import trio
 
-from failover.effects import PromotionEffects
-from failover.facts import Facts
-from failover.journal import Journal, PartitionEnds, begin_step, end_step
-from failover.map_follower import MapFollower
-from failover.report import summary
-from failover.steps import PromotionState, StepName, StepState
+from failover.journal.facts import Facts
+from failover.journal.journal import Journal, PartitionEnds, begin_step, end_step
+from failover.journal.steps import PromotionState, StepName, StepState
+from failover.moving.effects import PromotionEffects
+from failover.sites.map_follower import MapFollower
+from failover.view.report import summary
 from offset_translation.map_records import map_topic_name, piece_start
 from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster

@@ -2,9 +2,9 @@
 
 import pytest
 
-from failover.map_follower import MapFollower
-from failover.probe import probe
-from failover.site import SiteUnclear
+from failover.sites.map_follower import MapFollower
+from failover.sites.probe import probe
+from failover.sites.site import SiteUnclear
 from tests.doubles.fake_cluster import FakeCluster
 from tests.doubles.map_writers import MemoryWriters
 from tests.failover.maps import MAP, ORDERS, target_with_a_map

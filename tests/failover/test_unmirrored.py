@@ -7,19 +7,19 @@ from typing import cast
 import pytest
 import trio
 
-from failover.facts import Facts
-from failover.journal import Journal, begin_step
+from failover.journal.facts import Facts
+from failover.journal.journal import Journal, begin_step
+from failover.journal.steps import PromotionKind, StepName
+from failover.journal.store import WitnessStore
 from failover.promote import Controller
-from failover.steps import PromotionKind, StepName
-from failover.store import WitnessStore
 from mirror.workers.handover import Assignment, Leaving
-from runtime.config import load
-from runtime.witness import WitnessGarbled, WitnessPaths, assigned_partitions
-from runtime.zookeeper import Node, ZooKeeper
+from runtime.configuration.config import load
+from runtime.coordination.witness import WitnessGarbled, WitnessPaths, assigned_partitions
+from runtime.coordination.zookeeper import Node, ZooKeeper
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.failover.journals import unnoted
-from tests.failover.sites import promotable
 from tests.failover.sleeping import SleepyWitness
+from tests.failover.two_sites import promotable
 from wire.topic_partition import TopicPartition
 
 KNOWN = Assignment(

@@ -11,20 +11,20 @@ import pytest
 import trio
 
 from failover.client.active_site import ActiveSiteWatch
-from failover.execute import StepFailed
-from failover.flow import FlowControl
-from failover.journal import Journal, JournalUnreadable, begin_step, encode_journal
-from failover.journals import find_unfinished, read_journals
-from failover.lease import Lease, LeaseHeld, LeaseLost, hold_lease
-from failover.steps import PromotionKind, PromotionState, StepName
-from failover.store import Superseded, WitnessStore
-from runtime.config import load
-from runtime.ports import free_port
-from runtime.witness import ActiveSite, FlowCommand, WitnessPaths, WorkerInfo
-from runtime.zookeeper import Check, ZooKeeper
-from runtime.zookeeper_server import run_zookeeper
+from failover.journal.execute import StepFailed
+from failover.journal.journal import Journal, JournalUnreadable, begin_step, encode_journal
+from failover.journal.journals import find_unfinished, read_journals
+from failover.journal.lease import Lease, LeaseHeld, LeaseLost, hold_lease
+from failover.journal.steps import PromotionKind, PromotionState, StepName
+from failover.journal.store import Superseded, WitnessStore
+from failover.moving.flow import FlowControl
+from runtime.configuration.config import load
+from runtime.coordination.witness import ActiveSite, FlowCommand, WitnessPaths, WorkerInfo
+from runtime.coordination.zookeeper import Check, ZooKeeper
+from runtime.process.ports import free_port
+from runtime.process.zookeeper_server import run_zookeeper
 from tests.failover.plans import FLOW
-from tests.failover.sites import promotable
+from tests.failover.two_sites import promotable
 from tests.zookeeper import open_witness_of_tests
 
 pytestmark = pytest.mark.integration

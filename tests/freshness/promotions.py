@@ -21,7 +21,7 @@ import trio
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from runtime.witness import ActiveSite, WitnessPaths
+from runtime.coordination.witness import ActiveSite, WitnessPaths
 from tests.bench.measure.ledger import RunFailed, say
 from tests.bench.stage.clusters import cold_stage, run_bundled
 from tests.bench.stage.served import Served

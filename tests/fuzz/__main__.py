@@ -17,7 +17,7 @@ import trio
 
 from broker.apis.api import Api
 from broker.apis.table import APIS
-from runtime.zookeeper_server import run_zookeeper
+from runtime.process.zookeeper_server import run_zookeeper
 from tests.fuzz.answers import header_of
 from tests.fuzz.inside import KEPT, Throwing, broker_inside, led, prepare
 from tests.fuzz.spared import OBEYED, is_costly

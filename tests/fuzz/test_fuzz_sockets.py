@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.clusters import RunningCluster, is_alive, run_cluster
-from tests.failover.sites import read_all
+from tests.failover.two_sites import read_all
 from tests.fuzz.corpus import Corpus
 from tests.fuzz.frames import FRAMES, SEED, is_harmless
 from tests.fuzz.mutations import mutated

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from runtime.java import JavaMissing, java_command
+from runtime.process.java import JavaMissing, java_command
 from tests.interop.matrix import (
     DIFFERS,
     FAILED,

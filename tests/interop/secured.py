@@ -13,7 +13,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from runtime.ports import free_port
+from runtime.process.ports import free_port
 from tests.doubles.certificates import Certificates
 from tests.interop.matrix import Peer
 from tests.interop.peers import NEWEST_3, NEWEST_4

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer
 from confluent_kafka.admin import AclOperation, ResourceType
 
 from failover.client import SiteProducer
-from runtime.witness import WitnessPaths
+from runtime.coordination.witness import WitnessPaths
 from tests.failover.promoting import failover, finish
 from tests.forked import Call
 from tests.interop.closing import (

@@ -23,7 +23,7 @@ from tests.failover.promoting import (
     numbers_in_order_per_partition,
     open_witness,
 )
-from tests.failover.sites import Sites as BundledSites
+from tests.failover.two_sites import Sites as BundledSites
 from tests.interop.peers import KAFKA_3_KRAFT, KAFKA_3_ZOOKEEPER, KAFKA_4_KRAFT
 from tests.interop.sites import (
     QUIET,

@@ -6,8 +6,8 @@ import pytest
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import AclOperation
 
-from failover.steps import ORDER, PromotionKind, PromotionState, StepName
-from runtime.witness import ActiveSite
+from failover.journal.steps import ORDER, PromotionKind, PromotionState, StepName
+from runtime.coordination.witness import ActiveSite
 from tests.failover.promoting import (
     Ended,
     WitnessView,

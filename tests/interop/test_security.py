@@ -9,7 +9,7 @@ import pytest
 import trio
 from confluent_kafka.admin import AdminClient
 
-from runtime.config import ClusterConfig
+from runtime.configuration.config import ClusterConfig
 from tests.dc_yaml import dc_yaml, flow
 from tests.interop.client_calls import create_topic
 from tests.interop.peers import KAFKA_3_ZOOKEEPER, KAFKA_4_KRAFT, Kind

@@ -10,13 +10,13 @@ import pytest
 import trio
 import yaml
 
-from runtime.child import end_child, open_child
-from runtime.config import load
-from runtime.ports import free_port
-from runtime.witness_rights import find_foreign_rights
-from runtime.witness_session import open_witness
-from runtime.zookeeper import ZooKeeper, ZooKeeperUnreachable, open_zookeeper
-from runtime.zookeeper_server import server_command
+from runtime.configuration.config import load
+from runtime.configuration.witness_session import open_witness
+from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperUnreachable, open_zookeeper
+from runtime.pair.witness_rights import find_foreign_rights
+from runtime.process.child import end_child, open_child
+from runtime.process.ports import free_port
+from runtime.process.zookeeper_server import server_command
 from tests.dc_yaml import dc_yaml
 from tests.doubles.certificates import Certificates
 

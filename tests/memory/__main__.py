@@ -16,7 +16,7 @@ from typing import Final
 import trio
 
 from mirror.state.in_flight import NEAR
-from runtime.config import load
+from runtime.configuration.config import load
 from tests.bench.measure.ledger import RunFailed, run_reported, say
 from tests.bench.measure.processes import cpu_and_memory
 from tests.bench.measure.racers import Mirror

@@ -16,9 +16,9 @@ from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
-from runtime.config import load
-from runtime.flow_section import FlowConfig, PatternSet, Policy
-from runtime.witness import WorkerInfo
+from runtime.configuration.config import load
+from runtime.configuration.flow_section import FlowConfig, PatternSet, Policy
+from runtime.coordination.witness import WorkerInfo
 from tests.dc_yaml import dc_yaml
 from tests.doubles.map_writers import MemoryWriters
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.failover.sites import Sites, run_sites
+from tests.failover.two_sites import Sites, run_sites
 
 
 @pytest.fixture(scope="module")

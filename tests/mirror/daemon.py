@@ -17,11 +17,11 @@ from kazoo.client import KazooClient
 from mirror.report.status import FlowReport, GroupReport, PartitionReport, StatusReport
 from offset_translation import checkpoint
 from offset_translation.checkpoint import Checkpoint, checkpoint_topic_name
-from runtime.map_writers import MapWriters
-from runtime.witness import WitnessPaths
+from runtime.coordination.map_writers import MapWriters
+from runtime.coordination.witness import WitnessPaths
 from tests.clusters import RunningCluster
 from tests.dc_yaml import dc_yaml, flow
-from tests.failover.sites import (
+from tests.failover.two_sites import (
     Sites,
     pause,
 )
@@ -238,7 +238,7 @@ def run_mirror(configuration: Path, name: str = "mirror", *options: str) -> Iter
 @contextmanager
 def witness_on(folder: Path, port: int) -> Iterator[None]:
     """Run a witness on a given port, which may have run there before."""
-    arguments = ["runtime.zookeeper_server", "--data", str(folder), "--port", str(port)]
+    arguments = ["runtime.process.zookeeper_server", "--data", str(folder), "--port", str(port)]
     with (folder.parent / "witness.log").open("ab") as log:
         process = start_program(*arguments, output=log)
     try:

@@ -18,7 +18,7 @@ from offset_translation.map_records import MapState, map_topic_name
 from tests.auditing import compared
 from tests.clusters import RunningCluster
 from tests.dc_yaml import dc_yaml, flow
-from tests.failover.sites import (
+from tests.failover.two_sites import (
     QUIET,
     Sites,
     commit_by_hand,

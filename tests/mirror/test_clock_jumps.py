@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.failover.sites import QUIET, run_sites
+from tests.failover.two_sites import QUIET, run_sites
 from tests.mirror.daemon import configure, run_mirror
 from tests.mirror.working_together import (
     PARTITIONS,

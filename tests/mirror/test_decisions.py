@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from mirror.report.status import PartitionReport
 from tests.commands import run_mirror_command
-from tests.failover.sites import (
+from tests.failover.two_sites import (
     QUIET,
     Sites,
     create_topic,

@@ -17,7 +17,7 @@ from offset_translation.map_records import (
 from offset_translation.offset_map import OffsetMap
 from offset_translation.translation import translate
 from tests.clusters import RunningCluster
-from tests.failover.sites import (
+from tests.failover.two_sites import (
     QUIET,
     Sites,
     create_topic,

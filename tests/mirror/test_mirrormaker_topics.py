@@ -6,7 +6,7 @@ import pytest
 
 from offset_translation import heartbeat, offset_sync
 from tests.failover.promoting import failover, finish
-from tests.failover.sites import Sites, create_topic, produce, run_sites
+from tests.failover.two_sites import Sites, create_topic, produce, run_sites
 from tests.mirror.daemon import configure, read_batches, run_mirror, wait_until
 from wire.record_batch import Record, iterate_records
 

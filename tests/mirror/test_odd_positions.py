@@ -9,7 +9,7 @@ import trio
 
 from offset_translation import map_topic_name
 from tests.clusters import RunningCluster, cluster_in, run_together
-from tests.failover.sites import (
+from tests.failover.two_sites import (
     Sites,
     create_topic,
     delete_records,

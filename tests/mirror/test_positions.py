@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 from offset_translation import NotYet, map_topic_name
 from tests.commands import run_mirror_command
-from tests.failover.sites import (
+from tests.failover.two_sites import (
     QUIET,
     Sites,
     commit_by_hand,

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from failover.plan import Refusal, decide
+from failover.planning.plan import Refusal, decide
 from mirror.topics.choice import choices
 from tests.commands import run_mirror_command
 from tests.failover.plans import ALL_WELL, PLANNED
-from tests.failover.sites import (
+from tests.failover.two_sites import (
     Sites,
     commit_by_hand,
     committed,

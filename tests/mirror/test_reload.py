@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mirror.reload import Reloaded, reloaded
-from runtime.config import Policy, load
+from runtime.configuration.config import Policy, load
 
 FILE = """\
 clusters:

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker.replication.preferred import RACK_AWARE
 from tests.clusters import RunningCluster, cluster_in, run_together
-from tests.failover.sites import QUIET, Sites, produce, read_all, values_of
+from tests.failover.two_sites import QUIET, Sites, produce, read_all, values_of
 from tests.mirror.daemon import configure, run_mirror, wait_until
 
 pytestmark = pytest.mark.integration

@@ -11,7 +11,7 @@ import trio
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from kazoo.client import KazooClient
 
-from runtime.witness import FlowCommand, WitnessPaths
+from runtime.coordination.witness import FlowCommand, WitnessPaths
 from tests.drill.cluster import Cluster, Process, create_topic, run_cluster
 from tests.drill.links import Links
 from tests.mirror.daemon import TIMEOUT_S, one_flow, wait_until_aside

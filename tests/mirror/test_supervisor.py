@@ -10,7 +10,7 @@ from trio.testing import MockClock
 from mirror import supervisor
 from mirror.cli import main
 from mirror.supervisor import BAD_INPUT, MAX_PAUSE_S, RestartBackoff, _Supervisor, as_worker
-from runtime.config import load
+from runtime.configuration.config import load
 from tests.commands import run_mirror_command
 from tests.dc_yaml import dc_yaml
 

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from offset_translation.map_records import map_topic_name, mirror_producer
-from runtime.witness import FlowCommand
+from runtime.coordination.witness import FlowCommand
 from tests.clusters import is_alive
 from tests.commands import run_mirror_command
-from tests.failover.sites import Sites, commit_by_hand, committed, create_topic
+from tests.failover.two_sites import Sites, commit_by_hand, committed, create_topic
 from tests.mirror.daemon import (
     MirrorProcess,
     append_batches,

@@ -19,7 +19,7 @@ from mirror.state.partition import MirroredPartition
 from mirror.topics.discovery import Discovery
 from offset_translation.map_records import MirrorProducer, map_topic_name, mirror_producer
 from offset_translation.offset_map import OffsetMap
-from runtime.config import FlowConfig, PatternSet
+from runtime.configuration.config import FlowConfig, PatternSet
 from tests.doubles.fake_cluster import FakeCluster, FakePartition
 from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG

@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from offset_translation.map_records import MirrorProducer
 from tests.clusters import RunningCluster
 from tests.drill.mirrored import compare
-from tests.failover.sites import QUIET, Sites
+from tests.failover.two_sites import QUIET, Sites
 from tests.mirror.daemon import (
     MirrorProcess,
     append_batches,

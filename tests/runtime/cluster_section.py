@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from runtime.config import ClusterConfig, load
+from runtime.configuration.config import ClusterConfig, load
 
 FILE = """\
 clusters:

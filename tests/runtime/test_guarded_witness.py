@@ -8,9 +8,14 @@ from pathlib import Path
 import pytest
 import trio
 
-from runtime.witness_rights import find_foreign_rights
-from runtime.zookeeper import Create, NotAllowed, ZooKeeper, ZooKeeperUnreachable, open_zookeeper
-from runtime.zookeeper_access import (
+from runtime.coordination.zookeeper import (
+    Create,
+    NotAllowed,
+    ZooKeeper,
+    ZooKeeperUnreachable,
+    open_zookeeper,
+)
+from runtime.coordination.zookeeper_access import (
     ALL,
     OPEN,
     Grant,
@@ -20,7 +25,8 @@ from runtime.zookeeper_access import (
     ZooKeeperAccess,
     digest_identity,
 )
-from runtime.zookeeper_server import ServerDoors, run_zookeeper
+from runtime.pair.witness_rights import find_foreign_rights
+from runtime.process.zookeeper_server import ServerDoors, run_zookeeper
 from tests.doubles.certificates import Certificates
 from wire.net.security import FileSecret, Tls
 

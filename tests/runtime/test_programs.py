@@ -20,9 +20,9 @@ import broker.cli
 import failover.cli
 import mirror.cli
 import spark_audit.cli
-from runtime import command_parser
-from runtime.command import Command
-from runtime.program import Program
+from runtime.program import command_parser
+from runtime.program.command import Command
+from runtime.program.program import Program
 from tests.commands import logging_is_its_own
 
 CHECKOUT: Final = Path(__file__).parents[2]

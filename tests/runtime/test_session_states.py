@@ -3,8 +3,8 @@
 import trio
 from trio.testing import MockClock
 
-from runtime.zookeeper import SessionState, ZooKeeper
-from runtime.zookeeper_access import OPEN
+from runtime.coordination.zookeeper import SessionState, ZooKeeper
+from runtime.coordination.zookeeper_access import OPEN
 
 
 async def test_a_session_lost_and_replaced_within_one_turn_of_the_loop_is_told() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.flow_section import PatternSet
+from runtime.configuration.flow_section import PatternSet
 from runtime.topic_patterns import (
     LARGEST,
     NO_PATTERNS,

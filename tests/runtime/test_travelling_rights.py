@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.flow_section import AclSync
+from runtime.configuration.flow_section import AclSync
 from runtime.travelling_rights import rights_to_give
 from wire.net.topic_rights import ALL_OPERATIONS, ALLOW, DENY, READ, WRITE, TopicRight
 

@@ -17,7 +17,7 @@ sys.path[:] = [sys.argv[1], *(one for one in sys.path if "site-packages" not in 
 for name in {compiled!r} + ("numpy", "pyspark", "py4j"):
     sys.modules[name] = type(sys)(name)
 import trio, yaml, attr, sortedcontainers
-import wire.net.security, offset_translation, runtime.config
+import wire.net.security, offset_translation, runtime.configuration.config
 for module in (trio, yaml, wire, offset_translation, runtime):
     assert module.__file__.startswith(sys.argv[1]), module
 """

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from runtime.config import load
+from runtime.configuration.config import load
 from spark_audit import run
 from spark_audit.archive import write_archive
 from spark_audit.compare.key_ends import KeyEnds

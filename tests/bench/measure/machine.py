@@ -8,8 +8,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from runtime.clock import now_ms
-from runtime.java import JavaMissing, java_command
+from runtime.process.clock import now_ms
+from runtime.process.java import JavaMissing, java_command
 from tests.interop.peers import KAFKA_4_KRAFT, NEWEST_4
 
 ROOT: Final = Path(__file__).parents[3]

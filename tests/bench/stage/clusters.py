@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import trio
 
-from runtime.ports import free_port
+from runtime.process.ports import free_port
 from tests.bench.measure.machine import KIND, MM2_VERSION
 from tests.bench.measure.racers import ChildRacer, Mirror, Pinned
 from tests.bench.measure.results import MM2_DEFAULT, MM2_TUNED, OURS
@@ -251,7 +251,13 @@ def run_witness(folder: Path) -> Iterator[str]:
     """Run the ZooKeeper that the daemon coordinates by; its address."""
     folder.mkdir(parents=True, exist_ok=True)
     port = free_port()
-    command = [sys.executable, "-m", "runtime.zookeeper_server", "--data", str(folder / "witness")]
+    command = [
+        sys.executable,
+        "-m",
+        "runtime.process.zookeeper_server",
+        "--data",
+        str(folder / "witness"),
+    ]
     child = start_child("witness", [*command, "--port", str(port)], log=folder / "witness.log")
     try:
         child.wait_until(lambda: "ZooKeeper serves" in child.said(), timeout_s=WITNESS_TIMEOUT_S)

@@ -17,7 +17,7 @@ from typing import Final
 
 import trio
 
-from runtime.ports import free_port
+from runtime.process.ports import free_port
 from tests.bench.stage.clusters import run_apache
 from tests.bench.stage.served import PERISHABLE, Served
 from tests.interop.peers.child import start_child

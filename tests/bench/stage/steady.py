@@ -7,7 +7,7 @@ from typing import Final
 
 import trio
 
-from runtime.clock import now_ms
+from runtime.process.clock import now_ms
 from tests.bench.measure.ledger import RunFailed
 from tests.bench.stage.served import Served, ends
 from wire.compression import Compression

@@ -9,7 +9,13 @@ import trio
 from broker.authorizer.acl_watch import AclWatch
 from broker.authorizer.authorizer import Authorizer, AuthorizerSettings
 from broker.zookeeper.acl_store import AclStore
-from runtime.zookeeper import BadVersion, NoNode, NotEmpty, ZooKeeper, ZooKeeperUnreachable
+from runtime.coordination.zookeeper import (
+    BadVersion,
+    NoNode,
+    NotEmpty,
+    ZooKeeper,
+    ZooKeeperUnreachable,
+)
 from tests.doubles.memory_nodes import MemoryNodes
 
 

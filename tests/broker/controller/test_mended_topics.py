@@ -15,8 +15,8 @@ from broker.zookeeper import tree
 from broker.zookeeper.controller_store import ControllerStore, try_become_controller
 from broker.zookeeper.store import ClusterStore
 from broker.zookeeper.tree import PartitionState, TopicAssignment
-from runtime.ports import free_port
-from runtime.zookeeper import ZooKeeper, open_zookeeper
+from runtime.coordination.zookeeper import ZooKeeper, open_zookeeper
+from runtime.process.ports import free_port
 from tests.broker.rig import FixedClock
 from wire.topic_partition import TopicPartition
 

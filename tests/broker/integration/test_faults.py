@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from runtime.ports import free_port
+from runtime.process.ports import free_port
 from tests.broker.integration.cluster_steps import (
     controller_of,
     live_brokers,

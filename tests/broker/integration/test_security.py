@@ -27,7 +27,7 @@ from confluent_kafka.admin import (
 )
 from kazoo.client import KazooClient
 
-from runtime.config import ClusterConfig
+from runtime.configuration.config import ClusterConfig
 from tests.clusters import RunningCluster
 from tests.dc_yaml import dc_yaml, flow
 from tests.doubles.signed_tokens import PrivateKey, jwk, rsa_key, signed, write_jwks

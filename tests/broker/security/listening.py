@@ -11,7 +11,7 @@ import pytest
 from broker.listeners import Listener, SecurityProtocol
 from broker.security.scram import credential_of
 from broker.security.settings import Login
-from runtime.tasks import background_tasks
+from runtime.process.tasks import background_tasks
 from tests.broker.rig import Rig, serving
 from tests.doubles.certificates import Certificates
 from wire.messages.metadata import MetadataRequest

@@ -7,7 +7,7 @@ import pytest
 from broker.listeners import Listener
 from broker.zookeeper import tree
 from broker.zookeeper.store import ClusterStore
-from runtime.zookeeper import Node, NoNode, ZooKeeper, ZooKeeperUnreachable
+from runtime.coordination.zookeeper import Node, NoNode, ZooKeeper, ZooKeeperUnreachable
 
 LISTENER = Listener(name="PLAINTEXT", host="127.0.0.1", port=9092)
 

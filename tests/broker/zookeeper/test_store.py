@@ -17,7 +17,7 @@ from broker.zookeeper.controller_store import (
 )
 from broker.zookeeper.store import KEPT_CHANGES, BrokerIdTaken, ClusterStore, change_number
 from broker.zookeeper.tree import PartitionState, TopicAssignment
-from runtime.zookeeper import BadVersion, ZooKeeper, open_zookeeper
+from runtime.coordination.zookeeper import BadVersion, ZooKeeper, open_zookeeper
 from wire.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.integration

@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 from time import monotonic
 
-from runtime.clock import wall_ms
+from runtime.process.clock import wall_ms
 from tests.drill.audit.judging import Judged, blind_spots, complaints, judge, table
 from tests.drill.audit.memory import allowed_of, expected_of
 from tests.drill.audit.planning import plan, plan_large

@@ -18,10 +18,10 @@ from kazoo.client import KazooClient
 
 from offset_translation import Place, map_topic_name
 from offset_translation.map_records import MirrorProducer, mirror_producer, piece_start
-from runtime.known_ends import KnownEnd, KnownEnds
-from runtime.map_registry import WitnessWriters, append_to_map
-from runtime.witness import WitnessPaths
-from runtime.zookeeper import open_zookeeper
+from runtime.coordination.known_ends import KnownEnd, KnownEnds
+from runtime.coordination.map_registry import WitnessWriters, append_to_map
+from runtime.coordination.witness import WitnessPaths
+from runtime.coordination.zookeeper import open_zookeeper
 from spark_audit.result.store import FINDINGS, Result
 from spark_audit.session import open_session
 from tests.clusters import RunningCluster, cluster_in, run_together

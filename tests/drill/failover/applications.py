@@ -17,7 +17,7 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 
 from failover.client import SiteConsumer, SiteProducer
-from runtime.clock import wall_ms
+from runtime.process.clock import wall_ms
 from tests.drill.failover.story import Acked, Read
 from wire.topic_partition import TopicPartition
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 from failover import commands
 from failover.cli import PROGRAM
-from failover.steps import StepName
+from failover.journal.steps import StepName
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from failover.client.faults import code_of
-from runtime.clock import wall_ms
+from runtime.process.clock import wall_ms
 from tests.drill.cluster import DrillFailed
 from tests.drill.failover.applications import (
     COMPACTED,
@@ -39,7 +39,7 @@ from tests.drill.failover.planning import (
 )
 from tests.drill.failover.stage import Stage
 from tests.drill.failover.story import Story, Window
-from tests.failover.sites import pause
+from tests.failover.two_sites import pause
 
 PARTITIONS: Final = 2
 LEVEL_S: Final = 90.0

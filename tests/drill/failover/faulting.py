@@ -14,13 +14,13 @@ from typing import Any, Final
 from confluent_kafka import KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from failover.steps import ORDER, PromotionKind, StepName
-from runtime.clock import wall_ms
+from failover.journal.steps import ORDER, PromotionKind, StepName
+from runtime.process.clock import wall_ms
 from tests.drill.failover.applications import TOPIC, Applications
 from tests.drill.failover.planning import LOST, TAKEN_BACK, Fault, Round, What
 from tests.drill.failover.stage import Controller, Stage
 from tests.drill.failover.story import Said
-from tests.failover.sites import pause
+from tests.failover.two_sites import pause
 
 CONTROLLER_S: Final = 100.0
 STARTING_S: Final = 1.5

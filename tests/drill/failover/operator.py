@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final
 
-from failover.steps import PromotionState, StepName
-from runtime.clock import wall_ms
+from failover.journal.steps import PromotionState, StepName
+from runtime.process.clock import wall_ms
 from tests.drill.failover.applications import Applications
 from tests.drill.failover.planning import End
 from tests.drill.failover.stage import PATH, Stage
 from tests.drill.failover.story import Said, Switch, advised
 from tests.failover.promoting import open_witness
-from tests.failover.sites import pause
+from tests.failover.two_sites import pause
 
 ENDED_S: Final = 200.0
 FROM_EARLIEST_S: Final = 8.0

@@ -11,7 +11,7 @@ from tests.clusters import RunningCluster, run_together
 from tests.dc_yaml import dc_yaml, flow
 from tests.drill.failover.network import Way, run_network
 from tests.drill.failover.stage import PATH, Stage, dressed, own_port
-from tests.failover.sites import TIMEOUTS
+from tests.failover.two_sites import TIMEOUTS
 from tests.interop.peers import KAFKA_4_KRAFT
 from tests.interop.rights import KRAFT_AUTHORIZER, give
 from tests.interop.secured import SecuredKafka, run_secured

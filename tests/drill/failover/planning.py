@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from failover.steps import ORDER, PromotionKind, StepName
+from failover.journal.steps import ORDER, PromotionKind, StepName
 
 
 class What(Enum):

@@ -14,16 +14,16 @@ from typing import IO, Any, Final, TypeAlias
 
 import trio
 
-from failover.fence import Fence, set_fence
-from failover.snapshot import open_site
-from runtime.clock import wall_ms
-from runtime.config import load
-from runtime.ports import free_port
+from failover.sites.fence import Fence, set_fence
+from failover.view.snapshot import open_site
+from runtime.configuration.config import load
+from runtime.process.clock import wall_ms
+from runtime.process.ports import free_port
 from tests.clusters import RunningCluster, is_alive
 from tests.drill.failover.network import Network
 from tests.drill.failover.story import Said
 from tests.drill.links import children_of
-from tests.failover.sites import pause
+from tests.failover.two_sites import pause
 from tests.forked import Process, call_program, start_program
 from tests.interop.peers.kafka import KafkaCluster
 from tests.zookeeper import OFTEN, look
@@ -278,7 +278,7 @@ def dressed(
         network=network,
         clients=clients,
         witness=daemon(
-            "zookeeper", "runtime.zookeeper_server", "--data", data, "--port", str(port)
+            "zookeeper", "runtime.process.zookeeper_server", "--data", data, "--port", str(port)
         ),
         witness_address=f"127.0.0.1:{port}",
         mirror=daemon("mirror", "mirror.cli", "run", str(files[0])),

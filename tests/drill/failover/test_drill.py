@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from failover.steps import StepName
+from failover.journal.steps import StepName
 from tests.drill.failover.drill import Options, drill, line_of
 from tests.drill.failover.pairs import bundled
 from tests.drill.failover.planning import Fault, Round, What

@@ -1,6 +1,6 @@
 """Rounds are repeated by their seed and number, and all kinds of faults come."""
 
-from failover.steps import ORDER, PromotionKind, StepName
+from failover.journal.steps import ORDER, PromotionKind, StepName
 from tests.drill.failover.planning import LOST, TAKEN_BACK, End, Fault, What, plan_round
 
 

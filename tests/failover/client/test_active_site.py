@@ -8,10 +8,10 @@ import pytest
 from kazoo.client import KazooClient
 
 from failover.client.active_site import ActiveSiteWatch
-from runtime.config import load
-from runtime.witness import ActiveSite, WitnessPaths
+from runtime.configuration.config import load
+from runtime.coordination.witness import ActiveSite, WitnessPaths
 from tests.dc_yaml import dc_yaml
-from tests.failover.sites import pause
+from tests.failover.two_sites import pause
 from tests.zookeeper import look
 
 pytestmark = pytest.mark.integration

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import OFFSET_INVALID, KafkaException, Message, TopicPartition
 
 from failover.client import SiteConsumer, group_membership
-from tests.failover.sites import (
+from tests.failover.two_sites import (
     QUIET,
     Sites,
     commit_by_hand,

@@ -21,11 +21,11 @@ from failover.client import consumer as module
 from failover.client import group_membership
 from failover.client.consumer import SiteConsumer
 from failover.client.faults import code_of
-from runtime.config import Configuration, load
-from runtime.witness import ActiveSite
+from runtime.configuration.config import Configuration, load
+from runtime.coordination.witness import ActiveSite
 from tests.doubles.likeness import unlike
 from tests.failover.client.watching import Watch
-from tests.failover.sites import promotable
+from tests.failover.two_sites import promotable
 
 
 class FakeConsumer:

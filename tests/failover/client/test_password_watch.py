@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, Producer
 
 from failover.client import password_watch
 from failover.client.password_watch import LOOK_S, PasswordWatch
-from runtime.config import ClusterConfig
+from runtime.configuration.config import ClusterConfig
 from wire.net.security import FileSecret, Mechanism, Sasl, Secret, Security
 
 

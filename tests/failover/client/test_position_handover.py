@@ -12,7 +12,7 @@ from failover.client.position_handover import (
     is_complete,
     merge,
 )
-from runtime.witness import WitnessPaths
+from runtime.coordination.witness import WitnessPaths
 from wire.topic_partition import TopicPartition
 
 PLACES = st.dictionaries(

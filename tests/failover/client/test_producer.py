@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, Message
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from failover.client import SiteProducer
-from tests.failover.sites import (
+from tests.failover.two_sites import (
     QUIET,
     Sites,
     hanging,

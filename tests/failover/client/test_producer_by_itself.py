@@ -14,11 +14,11 @@ from failover.client.ledger import Pending
 from failover.client.producer import SiteProducer
 from failover.client.sending import Sending, Settled, unsent_message
 from failover.client.site_reader import SiteUnreadable
-from runtime.config import load
-from runtime.witness import ActiveSite
+from runtime.configuration.config import load
+from runtime.coordination.witness import ActiveSite
 from tests.doubles.likeness import unlike
 from tests.failover.client.watching import Watch
-from tests.failover.sites import promotable
+from tests.failover.two_sites import promotable
 
 
 class FakeSending:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from runtime.config import Configuration
-from runtime.witness import ActiveSite
+from runtime.configuration.config import Configuration
+from runtime.coordination.witness import ActiveSite
 
 
 class Watch:

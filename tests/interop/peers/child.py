@@ -11,7 +11,7 @@ from threading import Event
 from time import monotonic
 from typing import Final
 
-from runtime.child import ENDS_WITH_ITS_PARENT
+from runtime.process.child import ENDS_WITH_ITS_PARENT
 from tests.interop.peers.faults import PeerFailed
 
 LAST_LINES: Final = 12

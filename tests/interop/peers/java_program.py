@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from runtime.java import JavaMissing, java_command
+from runtime.process.java import JavaMissing, java_command
 from tests.interop.peers.artifacts import class_path
 from tests.interop.peers.faults import PeerUnavailable
 from tests.interop.peers.logging_backend import logging_options

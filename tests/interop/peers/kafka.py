@@ -19,7 +19,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from kazoo.client import KazooClient
 
-from runtime.ports import free_port
+from runtime.process.ports import free_port
 from tests.interop.peers.broker_settings import HOST, Seat, broker_settings
 from tests.interop.peers.child import PAUSE_S, Child, pause, start_child
 from tests.interop.peers.faults import PeerFailed, PeerLost
@@ -188,7 +188,7 @@ class KafkaCluster:
     def _start_zookeeper(self) -> None:
         data = self.data / "zookeeper"
         data.mkdir(exist_ok=True)
-        command = [sys.executable, "-m", "runtime.zookeeper_server", "--data", str(data)]
+        command = [sys.executable, "-m", "runtime.process.zookeeper_server", "--data", str(data)]
         self._zookeeper = child = start_child(
             f"ZooKeeper of {self.name}",
             [*command, "--port", str(self._zookeeper_port)],

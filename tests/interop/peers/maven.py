@@ -13,7 +13,7 @@ import urllib.request
 from pathlib import Path
 from typing import Final
 
-from runtime.java import JavaMissing, java_command
+from runtime.process.java import JavaMissing, java_command
 from tests.interop.peers.faults import PeerUnavailable
 from tests.interop.peers.resources import require_disk
 

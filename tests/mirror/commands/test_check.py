@@ -26,8 +26,8 @@ from mirror.commands.versions import (
     lacking_versions,
     told_versions,
 )
-from runtime.clock import wall_ms
-from runtime.zookeeper import Node, ZooKeeper
+from runtime.coordination.zookeeper import Node, ZooKeeper
+from runtime.process.clock import wall_ms
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.mirror.building import CONFIG
 from wire.headers import RequestHeader

@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import replace
 
 from mirror.commands.flow_without_daemon import observe
-from runtime.config import PatternSet
+from runtime.configuration.config import PatternSet
 from tests.doubles.fake_cluster import FakeCluster
 from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG

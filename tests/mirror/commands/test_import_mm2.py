@@ -7,8 +7,8 @@ import yaml
 
 from mirror.mirrormaker.connect_offsets import last_mirrored
 from mirror.mirrormaker.mm2_properties import import_properties
-from runtime.config import load
-from runtime.properties import ConfigurationError, read_properties
+from runtime.configuration.config import load
+from runtime.configuration.properties import ConfigurationError, read_properties
 from tests.commands import run_mirror_command
 from wire.record_batch import Record
 

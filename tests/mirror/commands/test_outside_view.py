@@ -15,7 +15,7 @@ from mirror.commands.group_rows import Exactness
 from mirror.commands.outside_view import observe, observe_group
 from offset_translation.map_records import MapState, piece_start
 from offset_translation.runs import Place
-from runtime.flow_section import PatternSet
+from runtime.configuration.flow_section import PatternSet
 from tests.doubles.map_writers import MemoryWriters, writers_of
 from tests.mirror.building import CONFIG
 from wire.topic_partition import TopicPartition

@@ -14,7 +14,7 @@ from mirror.map.map_log import MAP_SETTINGS
 from offset_translation.map_records import map_topic_name, piece_start
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
-from runtime.config import PatternSet
+from runtime.configuration.config import PatternSet
 from tests.doubles.fake_answers import fetch, list_offsets
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.doubles.map_writers import MemoryWriters, writers_of

@@ -9,7 +9,7 @@ from mirror.commands.positions import CommandFailed
 from mirror.commands.refill import flows_of, still_there
 from offset_translation.map_records import MapState, piece_start
 from offset_translation.runs import Place
-from runtime.config import FlowConfig
+from runtime.configuration.config import FlowConfig
 from tests.mirror.building import CONFIG
 from wire.errors import ErrorCode
 from wire.topic_partition import TopicPartition

@@ -11,9 +11,9 @@ import trio
 
 from mirror.commands.status import NobodyAnswers, _ask
 from mirror.daemon import reached_at
-from runtime.metrics import serve_metrics
-from runtime.page_door import UNGUARDED, PageDoor, PageTls
-from runtime.witness import WorkerInfo
+from runtime.coordination.witness import WorkerInfo
+from runtime.pages.metrics import serve_metrics
+from runtime.pages.page_door import UNGUARDED, PageDoor, PageTls
 from tests.doubles.certificates import Certificates
 from tests.mirror.building import CONFIG
 

@@ -16,11 +16,11 @@ from confluent_kafka.admin import AdminClient
 
 from offset_translation.checkpoint import Checkpoint
 from offset_translation.group_positions import Leave
-from runtime.ports import free_port
-from runtime.witness import ActiveSite, FlowCommand
+from runtime.coordination.witness import ActiveSite, FlowCommand
+from runtime.process.ports import free_port
 from tests.clusters import RunningCluster
 from tests.commands import run_mirror_command
-from tests.failover.sites import (
+from tests.failover.two_sites import (
     QUIET,
     Sites,
     commit_by_hand,

@@ -18,10 +18,10 @@ from mirror.flow.known_ends import (
 )
 from mirror.state.partition import MirroredPartition
 from offset_translation.offset_map import OffsetMap
-from runtime.known_ends import KnownEnd, KnownEnds
-from runtime.long_nodes import read_document, write_parts
-from runtime.witness import WitnessPaths
-from runtime.zookeeper import ZooKeeper, open_zookeeper
+from runtime.coordination.known_ends import KnownEnd, KnownEnds
+from runtime.coordination.long_nodes import read_document, write_parts
+from runtime.coordination.witness import WitnessPaths
+from runtime.coordination.zookeeper import ZooKeeper, open_zookeeper
 from tests.mirror.building import flow_with
 from wire.topic_partition import TopicPartition
 

@@ -14,8 +14,8 @@ from mirror.flow.membership import Membership, Nodes
 from mirror.state.measurements import FlowMeasurements
 from mirror.workers.handover import Assignment, Member
 from offset_translation.map_records import MirrorProducer
-from runtime.witness import WorkerInfo
-from runtime.zookeeper import Node, NoNode
+from runtime.coordination.witness import WorkerInfo
+from runtime.coordination.zookeeper import Node, NoNode
 from tests.mirror.building import CONFIG
 from wire.topic_partition import TopicPartition
 

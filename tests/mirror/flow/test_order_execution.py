@@ -10,8 +10,8 @@ from mirror.flow.flow_state import FlowState
 from mirror.flow.order_execution import OrderExecution
 from mirror.state.orders import How, Orders, Restart, Scope
 from mirror.state.partition_state import PartitionState
-from runtime.flow_section import PatternSet
-from runtime.zookeeper import ZooKeeper, open_zookeeper
+from runtime.configuration.flow_section import PatternSet
+from runtime.coordination.zookeeper import ZooKeeper, open_zookeeper
 from tests.mirror.building import flow_with
 from wire.topic_partition import TopicPartition
 

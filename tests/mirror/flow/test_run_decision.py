@@ -1,8 +1,8 @@
 """Whether a flow may run."""
 
 from mirror.flow.run_decision import Duty, Role, Witnessed, decide_duty, is_left, must_acknowledge
-from runtime.witness import ActiveSite, FlowCommand
-from runtime.zookeeper import SessionState
+from runtime.coordination.witness import ActiveSite, FlowCommand
+from runtime.coordination.zookeeper import SessionState
 
 DC1 = ActiveSite(site="dc1", epoch=0)
 

@@ -9,11 +9,11 @@ import trio
 from mirror.flow.membership import Membership, Nodes
 from mirror.flow.run_decision import Role
 from mirror.flow.runner import FlowRunner
+from runtime.coordination.witness import ActiveSite, FlowCommand, WitnessPaths
+from runtime.coordination.zookeeper import Node, NoNode, SessionState, ZooKeeper
+from runtime.coordination.zookeeper_faults import ZooKeeperUnreachable
 from runtime.pair.opening import PairContradicted
-from runtime.tasks import background_tasks
-from runtime.witness import ActiveSite, FlowCommand, WitnessPaths
-from runtime.zookeeper import Node, NoNode, SessionState, ZooKeeper
-from runtime.zookeeper_faults import ZooKeeperUnreachable
+from runtime.process.tasks import background_tasks
 from tests.mirror.building import INFO, runner_in
 
 STOP = FlowCommand(epoch=1, run=False)

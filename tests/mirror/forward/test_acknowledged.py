@@ -7,9 +7,9 @@ import pytest
 
 from mirror.flow.runner import FlowRunner
 from mirror.state.measurements import FlowMeasurements
-from runtime.config import load
-from runtime.witness import WorkerInfo
-from runtime.zookeeper import Node
+from runtime.configuration.config import load
+from runtime.coordination.witness import WorkerInfo
+from runtime.coordination.zookeeper import Node
 from tests.mirror.building import FILE
 
 

@@ -20,7 +20,7 @@ from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
-from runtime.flow_section import MOST_FETCH_BYTES
+from runtime.configuration.flow_section import MOST_FETCH_BYTES
 from tests.mirror.building import CONFIG, Taken, way_of
 from wire.net.errors import BrokerUnreachable
 

@@ -8,7 +8,7 @@ from mirror.forward.source import SourceFetcher
 from mirror.state.batches import Forward
 from mirror.state.in_flight import STUCK_MS
 from offset_translation.runs import Place
-from runtime.clock import now_ms
+from runtime.process.clock import now_ms
 from tests.mirror.building import Taken, flow_with, way_of
 from tests.mirror.forward.slow_map import SlowMap
 from tests.mirror.whole_flow import batch_at

@@ -6,7 +6,7 @@ import trio
 from mirror.forward.target import TargetLane
 from mirror.state.partition_state import PartitionState
 from mirror.state.retries import FIRST_ALONE_MS, MOST_ALONE_MS, Joins
-from runtime.clock import now_ms
+from runtime.process.clock import now_ms
 from tests.mirror.building import flow_with
 from tests.mirror.forward.first_batches import answer_first_with, forward
 from tests.mirror.two_fakes import two_fakes

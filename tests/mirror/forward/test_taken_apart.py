@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from mirror.state.partition_state import PartitionState
-from runtime.flow_section import Policy
+from runtime.configuration.flow_section import Policy
 from tests.doubles.fake_answers import ANSWERS
 from tests.mirror.whole_flow import WholeFlow, until, values, whole_flow
 from wire.errors import ErrorCode

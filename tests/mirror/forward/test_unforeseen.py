@@ -13,8 +13,8 @@ from mirror.start import positioning as positioning_module
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from mirror.state.retries import Retries
-from runtime.fault_note import FaultNote
-from runtime.unforeseen import keep_at_work
+from runtime.process.fault_note import FaultNote
+from runtime.process.unforeseen import keep_at_work
 from tests.mirror.whole_flow import batch_at, until, values, whole_flow
 from wire.hot.fetch import read_answer
 

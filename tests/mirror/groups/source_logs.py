@@ -9,7 +9,7 @@ from mirror.clusters.links import Links
 from mirror.flow.flow_state import FlowState
 from mirror.groups.source_groups import SourceGroups
 from mirror.state.measurements import FlowMeasurements
-from runtime.flow_section import PatternSet
+from runtime.configuration.flow_section import PatternSet
 from tests.doubles.fake_cluster import FakeCluster
 from tests.mirror.building import CONFIG
 from wire.consumer_offsets import OffsetKey, OffsetValue, encode_key, encode_offset_value

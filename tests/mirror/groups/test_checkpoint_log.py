@@ -12,7 +12,7 @@ from mirror.groups.checkpoint_log import CheckpointLog
 from mirror.state.measurements import FlowMeasurements
 from offset_translation import checkpoint
 from offset_translation.checkpoint import Checkpoint
-from runtime.fault_note import FaultNote
+from runtime.process.fault_note import FaultNote
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG

@@ -10,8 +10,8 @@ import pytest
 from mirror.groups.source_groups import OFFSETS_TOPIC, SourceGroups, SourcePosition
 from mirror.state.live_config import LiveConfig
 from mirror.state.measurements import FlowMeasurements
-from runtime.config import FlowConfig
-from runtime.flow_section import PatternSet
+from runtime.configuration.config import FlowConfig
+from runtime.configuration.flow_section import PatternSet
 from tests.mirror.building import CONFIG
 from wire.consumer_offsets import (
     GroupMetadataKey,

@@ -19,7 +19,7 @@ from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from offset_translation.tail import Tail, sure_place
 from offset_translation.target_scan import Mixed, TargetScan
-from runtime.flow_section import Policy
+from runtime.configuration.flow_section import Policy
 from tests.doubles.fake_cluster import FakeCluster
 from tests.mirror.whole_flow import batch_at, until, values, whole_flow
 from wire.record_batch import Record, build_batch, parse_header

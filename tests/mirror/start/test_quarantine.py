@@ -30,8 +30,8 @@ from offset_translation.map_records import (
 )
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
+from runtime.configuration.flow_section import Policy
 from runtime.diverged import Origin, origin_of
-from runtime.flow_section import Policy
 from tests.doubles.fake_answers import ANSWERS
 from tests.doubles.fake_cluster import FakeCluster, FakePartition, Raw
 from tests.doubles.map_writers import MemoryWriters

@@ -23,7 +23,7 @@ from offset_translation.map_records import (
     reached,
 )
 from offset_translation.runs import Place
-from runtime.flow_section import Policy
+from runtime.configuration.flow_section import Policy
 from tests.doubles.fake_cluster import FakePartition
 from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror.state.orders import How, OrderRefused, Orders, Pause, Restart, Scope
-from runtime.witness import WitnessGarbled
+from runtime.coordination.witness import WitnessGarbled
 from wire.topic_partition import TopicPartition
 
 SCOPES = st.builds(

@@ -13,7 +13,7 @@ from mirror.state.skips import Skips
 from mirror.state.source_log import FALLEN_BEHIND_MS, FRESH_MS, SourceLog
 from mirror.state.target_log import TargetLog
 from offset_translation.runs import Place
-from runtime.flow_section import Policy
+from runtime.configuration.flow_section import Policy
 
 
 def heard(end: int, mirrored: int | None, now_ms: int) -> SourceLog:

@@ -11,7 +11,7 @@ from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import ASKED_AGAIN_MS, STOPPED, PartitionState
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
-from runtime.flow_section import POLICIES, Policy
+from runtime.configuration.flow_section import POLICIES, Policy
 from tests.mirror.building import flow_with
 from wire.net import AuthenticationFailed, ConnectionClosed
 

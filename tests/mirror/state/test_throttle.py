@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror.state.throttle import LEAST_CHUNK_BYTES, Portion, Throttle, portion_of
-from runtime.flow_section import ThrottleConfig
+from runtime.configuration.flow_section import ThrottleConfig
 from wire.topic_partition import TopicPartition
 
 KIB = 1024

@@ -15,7 +15,7 @@ from mirror.state.measurements import FlowMeasurements
 from mirror.state.mirrored_progress import MirroredProgress
 from mirror.state.wakeups import FlowGate
 from mirror.topics.discovery import Discovery
-from runtime.config import FlowConfig, PatternSet
+from runtime.configuration.config import FlowConfig, PatternSet
 from tests.doubles.fake_cluster import FakeCluster
 from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG

@@ -11,7 +11,7 @@ import pytest
 from mirror.flow.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.topics.acl_sync import AclWatch
-from runtime.flow_section import AclSync, PatternSet
+from runtime.configuration.flow_section import AclSync, PatternSet
 from runtime.write_fence import Note, closing, is_of_fence, noting
 from tests.doubles.fake_rights import FakeRights
 from tests.mirror.building import CONFIG

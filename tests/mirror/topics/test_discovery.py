@@ -16,7 +16,7 @@ from mirror.topics.discovery import HAS_OWN, MADE_AGAIN, Discovery
 from offset_translation.map_records import MirrorProducer, piece_start, seal
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
-from runtime.clock import now_ms
+from runtime.process.clock import now_ms
 from tests.doubles.fake_cluster import FakeCluster, FakeTopic
 from tests.mirror.topics.discovering import (
     discovery,

@@ -8,7 +8,7 @@ from mirror.topics.effective_settings import Settings, warn_of_differences
 from tests.clusters import run_cluster
 from tests.commands import run_mirror_command
 from tests.dc_yaml import dc_yaml, flow
-from tests.failover.sites import create_topic
+from tests.failover.two_sites import create_topic
 
 CREATED: Settings = {"message.timestamp.type": "CreateTime", "cleanup.policy": "delete"}
 

@@ -27,7 +27,7 @@ from mirror.topics.gone_topics import (
     gone_ends,
 )
 from offset_translation.offset_map import OffsetMap
-from runtime.config import PatternSet
+from runtime.configuration.config import PatternSet
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG

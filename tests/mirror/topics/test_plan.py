@@ -4,7 +4,7 @@ import re
 
 from mirror.clusters.admin import CreateTopic, GrowTopic, SetConfigs
 from mirror.topics.plan import TopicShape, plan_topics
-from runtime.flow_section import PatternSet, SettingsSync
+from runtime.configuration.flow_section import PatternSet, SettingsSync
 
 
 def shape(partitions: int, factor: int = 3, **configs: str) -> TopicShape:

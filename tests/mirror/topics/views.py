@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from uuid import UUID
 
-from runtime.config import PatternSet
+from runtime.configuration.config import PatternSet
 from tests.mirror.building import CONFIG
 from wire.net.metadata import PartitionView, TopicView
 

@@ -16,7 +16,7 @@ from mirror.workers.handover import (
     vouched,
 )
 from offset_translation.map_records import MirrorProducer
-from runtime.witness import WitnessGarbled, WorkerInfo
+from runtime.coordination.witness import WitnessGarbled, WorkerInfo
 from wire.topic_partition import TopicPartition
 
 INFO = WorkerInfo(host="h", pid=1, metrics_url="http://h:1/metrics", started_ms=5)

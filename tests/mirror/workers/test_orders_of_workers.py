@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient
 from mirror.report.status import PartitionReport
 from mirror.state.orders import Orders
 from tests.commands import run_mirror_command
-from tests.failover.sites import (
+from tests.failover.two_sites import (
     QUIET,
     Sites,
     create_topic,

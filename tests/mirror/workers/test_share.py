@@ -15,7 +15,7 @@ from mirror.state.partition_state import PartitionState
 from mirror.workers.share import ShareFollower
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
-from runtime.config import load
+from runtime.configuration.config import load
 from tests.mirror.building import FILE
 from wire.net.errors import ConnectionClosed
 from wire.topic_partition import TopicPartition

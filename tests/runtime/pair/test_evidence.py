@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.coordination.witness import ActiveSite, Pair
 from runtime.pair.evidence import (
     LARGEST_EPOCH,
     LARGEST_NUMBER,
@@ -24,7 +25,6 @@ from runtime.pair.evidence import (
     decode_evidence,
     judge,
 )
-from runtime.witness import ActiveSite, Pair
 
 IDS = {"dc1": "id-1", "dc2": "id-2"}
 EVIDENCE = Evidence(path="/dr", pair="p", clusters=IDS, active="dc1", epoch=3)

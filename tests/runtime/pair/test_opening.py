@@ -9,12 +9,12 @@ import trio
 
 import runtime.pair.opening
 from mirror.flow.pair_watch import told_pair
-from runtime.config import load
+from runtime.configuration.config import load
+from runtime.coordination.witness import ActiveSite, EvidenceNumber, Pair, WitnessPaths
+from runtime.coordination.zookeeper import Node, ZooKeeper
 from runtime.pair.evidence import TOPIC, CannotTell, Evidence, PairSeen, SiteSeen, judge
 from runtime.pair.opening import look_at_pair, look_at_site
 from runtime.pair.rivals import RivalsUnknown
-from runtime.witness import ActiveSite, EvidenceNumber, Pair, WitnessPaths
-from runtime.zookeeper import Node, ZooKeeper
 from tests.dc_yaml import dc_yaml, flow
 from tests.doubles.fake_cluster import run_fake_cluster
 from wire.net import Cluster, open_cluster

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.coordination.witness import ActiveSite, Pair
 from runtime.pair.evidence import (
     LARGEST_EPOCH,
     LARGEST_NUMBER,
@@ -18,7 +19,6 @@ from runtime.pair.evidence import (
     judge,
 )
 from runtime.pair.recovery import CannotRestore, NothingToRestore, Restore, decide_recovery
-from runtime.witness import ActiveSite, Pair
 
 IDS = {"dc1": "id-1", "dc2": "id-2"}
 PAIR = Pair(pair="p", clusters=IDS)

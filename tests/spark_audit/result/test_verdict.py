@@ -8,10 +8,10 @@ import pytest
 import trio
 from prometheus_client import CollectorRegistry
 
-from runtime.command import Options
-from runtime.config import load
-from runtime.metrics import serve_metrics
-from runtime.tasks import background_tasks
+from runtime.configuration.config import load
+from runtime.pages.metrics import serve_metrics
+from runtime.process.tasks import background_tasks
+from runtime.program.command import Options
 from spark_audit.commands import run
 from spark_audit.compare.mapped import Standing
 from spark_audit.compare.outcomes import FINDINGS, Kind

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from runtime.logs import configure
+from runtime.process.logs import configure
 from spark_audit.session import quieten_py4j
 
 

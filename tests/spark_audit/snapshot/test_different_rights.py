@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.flow_section import AclSync
+from runtime.configuration.flow_section import AclSync
 from runtime.travelling_rights import rights_to_give
 from runtime.write_fence import Note, closing, noting
 from spark_audit.snapshot.cluster_bounds import Site

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from runtime.config import Configuration, load
-from runtime.witness import ActiveSite
+from runtime.configuration.config import Configuration, load
+from runtime.coordination.witness import ActiveSite
 from spark_audit.snapshot.bounds import Snapshot
 from spark_audit.snapshot.directions import (
     comparable_flows,

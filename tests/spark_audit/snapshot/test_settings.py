@@ -11,11 +11,11 @@ import pytest
 import trio
 
 import spark_audit.snapshot.snapshot as snapshots
-from runtime.config import Configuration, load
-from runtime.flow_section import FlowConfig, PatternSet
-from runtime.running_flow import describe_running
-from runtime.witness import WitnessPaths
-from runtime.zookeeper import Node, ZooKeeper
+from runtime.configuration.config import Configuration, load
+from runtime.configuration.flow_section import FlowConfig, PatternSet
+from runtime.configuration.running_flow import describe_running
+from runtime.coordination.witness import WitnessPaths
+from runtime.coordination.zookeeper import Node, ZooKeeper
 from spark_audit.snapshot.seals import CannotTell
 from tests.dc_yaml import dc_yaml, flow
 

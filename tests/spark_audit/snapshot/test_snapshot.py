@@ -8,7 +8,7 @@ import trio
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from runtime.config import Configuration, load
+from runtime.configuration.config import Configuration, load
 from spark_audit.snapshot.snapshot import TopicFilter, take_snapshot
 from tests.clusters import RunningCluster, cluster_in, run_together
 from tests.dc_yaml import dc_yaml

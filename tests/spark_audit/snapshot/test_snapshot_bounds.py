@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from offset_translation import MapState
-from runtime.config import Configuration, load
+from runtime.configuration.config import Configuration, load
 from spark_audit.snapshot.bounds import Promise
 from spark_audit.snapshot.origins import Arrivals
 from spark_audit.snapshot.seals import CannotTell

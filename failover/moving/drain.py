@@ -1,0 +1,184 @@
+"""Wait until everything that a fenced source holds is on the target."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import trio
+
+from failover.journal.execute import StepFailed
+from failover.sites.foreign_writers import find_foreign_writers
+from failover.sites.map_follower import MapFollower
+from failover.sites.other_log import find_other_logs, require_none
+from failover.sites.site import LogUnavailable, Site
+from wire.net import NetworkFault
+from wire.topic_partition import TopicPartition
+
+DRAIN_POLL_S: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceLogs:
+    """Where the source's logs begin and end behind the fence."""
+
+    starts: Mapping[TopicPartition, int]
+    ends: Mapping[TopicPartition, int]
+
+
+async def read_source_logs(
+    source: Site, partitions: tuple[TopicPartition, ...], *, timeout_ms: int
+) -> SourceLogs:
+    """Return where the logs of a fenced source begin and end, once all of them is committed.
+
+    A leader may have appended records before the fence that its replicas lack. Nobody can read them
+    until the replicas have them; then their producer is told that they were taken. Raises
+    StepFailed after `timeout_ms`, and NetworkFault.
+    """
+    waits = list(partitions)
+    with trio.move_on_after(timeout_ms / 1000):
+        while True:
+            ends = await source.ends(partitions)
+            whole = await source.whole_ends(partitions)
+            waits = [
+                partition for partition in partitions if whole.get(partition) != ends[partition]
+            ]
+            if not waits:
+                return SourceLogs(starts=await source.starts(partitions), ends=ends)
+            await trio.sleep(DRAIN_POLL_S)
+    topic, partition = waits[0]
+    raise StepFailed(
+        f"{source.name} {topic}-{partition} did not commit within {timeout_ms / 1000:g} s what it"
+        f" had taken before the fence ({len(waits)} of {len(partitions)} partitions)"
+    )
+
+
+def missing(
+    logs: SourceLogs, mirrored: Mapping[TopicPartition, int | None]
+) -> dict[TopicPartition, int]:
+    """Return how many source offsets are not mirrored, by partition, without those that are done.
+
+    A log that holds nothing has nothing to mirror, whatever its offsets are. Holes count as long
+    as the mirror has not announced them.
+    """
+    found: dict[TopicPartition, int] = {}
+    for partition, reached in mirrored.items():
+        lacks = logs.ends[partition] - max(reached or 0, logs.starts[partition])
+        if lacks > 0:
+            found[partition] = lacks
+    return found
+
+
+async def wait_close_behind(
+    source: Site,
+    partitions: tuple[TopicPartition, ...],
+    follower: MapFollower,
+    *,
+    max_lag: int,
+    timeout_ms: int,
+) -> None:
+    """Return once the mirror is so close behind that a fence need not last for long.
+
+    Each partition has to reach where its source ended when the wait began, so that a partition that
+    stands still is found while the source still takes writes; and no more than `max_lag` offsets
+    may be left then. Raises StepFailed after `timeout_ms`, naming the partition that lacks most;
+    and NetworkFault.
+    """
+    starts = await source.starts(partitions)
+    first = SourceLogs(starts=starts, ends=await source.ends(partitions))
+    stuck: dict[TopicPartition, int] = {}
+    left: dict[TopicPartition, int] = {}
+    with trio.move_on_after(timeout_ms / 1000):
+        while True:
+            await follower.refresh(partitions)
+            reached = {partition: follower.mirrored_end(partition) for partition in partitions}
+            stuck = missing(first, reached)
+            if not stuck:
+                now = SourceLogs(starts=starts, ends=await source.ends(partitions))
+                left = missing(now, reached)
+                if sum(left.values()) <= max_lag:
+                    return
+            await trio.sleep(DRAIN_POLL_S)
+    lacking, total = stuck or left, sum((stuck or left).values())
+    if not lacking:
+        raise StepFailed(f"the sites did not tell within {timeout_ms / 1000:g} s how far they are")
+    worst, most = max(lacking.items(), key=lambda item: item[1])
+    raise StepFailed(
+        f"{total} records in {len(lacking)} partitions were not mirrored within"
+        f" {timeout_ms / 1000:g} s, and {source.name} would be closed for as long as that takes"
+        f" (most in {worst}: {most}); `mirror status` says what holds them back"
+    )
+
+
+async def wait_drained(
+    source: Site, logs: SourceLogs, follower: MapFollower, *, timeout_ms: int
+) -> int:
+    """Wait until nothing is missing; return how many source offsets were missing at first.
+
+    An empty partition must be on the target too, because its producers would not find it there. A
+    log that cannot tell is asked again. Raises StepFailed at once where the map speaks of another
+    log than the source's or the target's; after `timeout_ms` it names the partition that lacks
+    most. Raises NetworkFault.
+    """
+    left: dict[TopicPartition, int] = {}
+    absent: list[TopicPartition] = []
+    first: int | None = None
+    unavailable = ""
+    with trio.move_on_after(timeout_ms / 1000):
+        while True:
+            try:
+                await follower.refresh(logs.ends)
+                left = missing(
+                    logs, {partition: follower.mirrored_end(partition) for partition in logs.ends}
+                )
+                absent = sorted(logs.ends.keys() - follower.target_ends.keys())
+                is_done = not left and not absent
+                if first is None or is_done:
+                    # First, as what the mirror has stopped at never comes; last, as it may be new.
+                    require_none(await find_other_logs(source, follower, logs.ends))
+            except LogUnavailable as fault:
+                unavailable = f" ({fault})"
+            else:
+                first = sum(left.values()) if first is None else first
+                if is_done:
+                    holding = [
+                        partition
+                        for partition in logs.ends
+                        if logs.starts[partition] < logs.ends[partition]
+                    ]
+                    require_none(await find_foreign_writers(source, follower, holding))
+                    return first
+            await trio.sleep(DRAIN_POLL_S)
+    if first is not None and absent and not left:
+        topic, partition = absent[0]
+        raise StepFailed(
+            f"{topic}-{partition} was not made on {follower.target_name} within"
+            f" {timeout_ms / 1000:g} s ({len(absent)} partitions); `mirror status` shows why"
+        )
+    if first is None or not left:
+        raise StepFailed(
+            f"not all logs told how far they got in {timeout_ms / 1000:g} s{unavailable}"
+        )
+    (topic, partition), most = max(left.items(), key=lambda item: item[1])
+    raise StepFailed(
+        f"{sum(left.values())} records in {len(left)} partitions did not arrive within"
+        f" {timeout_ms / 1000:g} s (most in {topic}-{partition}: {most}); `mirror status` shows why"
+    )
+
+
+async def open_transactions(source: Site, logs: SourceLogs) -> str:
+    """Return words that name the open transaction that holds a mirror of committed records back.
+
+    The words are empty where no transaction is open, and where the source does not tell.
+    """
+    try:
+        stable = await source.stable_ends(logs.ends)
+    except NetworkFault:
+        return ""  # why the drain failed is known, only not so much of it
+    held = sorted(partition for partition, end in logs.ends.items() if stable[partition] < end)
+    if not held:
+        return ""
+    topic, partition = held[0]
+    return (
+        f"; a transaction is open in {topic}-{partition} from {stable[held[0]]} on"
+        f" ({len(held)} partitions)"
+    )

@@ -1,0 +1,316 @@
+"""Move consumer groups that have left the source: commit where they go on."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias, TypeVar
+
+import trio
+
+from failover.journal.facts import Facts, JsonValue, by_topic
+from failover.sites.site import Site
+from offset_translation.group_positions import GroupPosition, Leave, decide_commit
+from offset_translation.offset_map import OffsetMap
+from runtime.configuration.config import PatternSet
+from wire.errors import ErrorCode
+from wire.net import NetworkFault, RequestRefused
+from wire.net.operations import (
+    EARLIEST,
+    GROUP_HAS_MEMBERS,
+    GroupOffset,
+    commit_group_offsets,
+    commit_offsets_of,
+    describe_groups,
+    fetch_group_offsets,
+    fetch_offsets_of,
+    list_offsets,
+)
+from wire.topic_partition import TopicPartition
+
+V = TypeVar("V", bound=JsonValue)
+GroupOffsets: TypeAlias = Mapping[TopicPartition, GroupOffset]
+Commits: TypeAlias = Mapping[TopicPartition, tuple[int, str]]
+Codes: TypeAlias = Mapping[TopicPartition, ErrorCode]
+
+GROUPS_POLL_S: Final = 0.05
+POSITIONS_LISTED: Final = 5_000
+"""So many positions are written out in the journal; those of more groups are only counted."""
+GROUPS_AT_ONCE: Final = 500
+"""Nobody may write meanwhile, so groups are not asked for one after the other."""
+MAX_METADATA_BYTES: Final = 32_767
+"""The metadata that fits a request, where the target takes only older versions of it."""
+HAS_MEMBERS: Final = (
+    f"{Leave.GROUP_IS_ACTIVE.value}: stop them there, then have its positions committed by"
+    " `mirror offsets export` and `import`"
+)
+GROUPS_BYTES: Final = 900_000
+"""The JSON of what a step says of groups, at most: for people, and in the witness for good."""
+
+
+def fitting(entries: Mapping[str, V], room: int) -> dict[str, V]:
+    """Return as many of the entries, from the first on, as so many bytes of JSON hold."""
+    fitted: dict[str, V] = {}
+    for name, value in entries.items():
+        room -= len(json.dumps({name: value}))
+        if room < 0:
+            break
+        fitted[name] = value
+    return fitted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """One group after its move: its positions on the target, and what was left, with the reason."""
+
+    positions: Mapping[TopicPartition, int] = field(default_factory=dict)
+    committed: Mapping[TopicPartition, int] = field(default_factory=dict)
+    left: Mapping[TopicPartition, str] = field(default_factory=dict)
+    cut: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Positions that lie before the target's log start, and the offset where that is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BothMaps:
+    """The maps of the flow and of the other direction; the latter only where they are bounded."""
+
+    forward: Mapping[TopicPartition, OffsetMap]
+    backward: Mapping[TopicPartition, OffsetMap | None] = field(default_factory=dict)
+    target_starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Where the target's logs begin, of those that told it."""
+
+
+def choose(
+    maps: BothMaps,
+    source: Mapping[TopicPartition, GroupOffset],
+    target: Mapping[TopicPartition, GroupOffset],
+    *,
+    is_idle: bool,
+) -> Moved:
+    """Decide for every position of a group in moved partitions what to commit on the target."""
+    positions: dict[TopicPartition, int] = {}
+    commits: dict[TopicPartition, int] = {}
+    left: dict[TopicPartition, str] = {}
+    cut: dict[TopicPartition, int] = {}
+    for partition, stored in sorted(source.items()):
+        offset_map = maps.forward.get(partition)
+        if offset_map is None:
+            continue
+        current = target[partition].offset if partition in target else None
+        position = GroupPosition(
+            source_offset=stored.offset, applied_source_offset=None, target_offset=current
+        )
+        start = maps.target_starts.get(partition, 0)
+        decision = decide_commit(
+            offset_map,
+            position,
+            group_is_idle=True,
+            backward=maps.backward.get(partition),
+            target_log_start=start,
+        )
+        match decision:
+            case Leave.ALREADY_THERE:
+                assert current is not None, "what is already there is known"
+                positions[partition] = current
+            case Leave():
+                left[partition] = decision.value
+            case _ if not is_idle:
+                left[partition] = HAS_MEMBERS
+            case _:
+                positions[partition] = commits[partition] = decision.target_offset
+                if not decision.is_exact and decision.target_offset == start > 0:
+                    cut[partition] = start
+    return Moved(positions=positions, committed=commits, left=left, cut=cut)
+
+
+async def move_groups(
+    source: Site,
+    target: Site,
+    groups: PatternSet,
+    maps: BothMaps,
+    *,
+    timeout_ms: int,
+    room: int = GROUPS_BYTES,
+) -> Facts:
+    """Translate the positions of all groups through the maps and commit them on the target.
+
+    The call may be repeated: positions only move forward. The facts name each group that could not
+    be committed, with the reason, and each group whose transaction was still open after
+    `timeout_ms`: such a group moves to its position before the transaction. The facts take three
+    quarters of `room` at most. Raises NetworkFault.
+    """
+    give_up_at = trio.current_time() + timeout_ms / 1000
+    maps = replace(maps, target_starts=await _starts(target, maps.forward))
+    cut: dict[str, str] = {}
+    names = await source.members(groups)
+    listed: dict[str, dict[str, dict[str, int]]] = {}
+    left: dict[str, str] = {}
+    unstable: dict[str, bool] = {}
+    has_members: dict[str, int] = {}
+    committed = counted = 0
+    described = await describe_groups(target.cluster, list(names)) if names else {}
+    idle = {name for name in names if name not in described or not described[name].members}
+    for first in range(0, len(names), GROUPS_AT_ONCE):
+        some = [*names][first : first + GROUPS_AT_ONCE]
+        on_source, still_open = await _settled_positions(source, some, give_up_at)
+        unstable |= dict.fromkeys(still_open, True)
+        for name, moved in (await _move(on_source, target, maps, idle=idle)).items():
+            committed += len(moved.committed)
+            counted += len(moved.positions)
+            if counted <= POSITIONS_LISTED:
+                listed[name] = by_topic(moved.positions)
+            if moved.cut:
+                cut_first, start = next(iter(moved.cut.items()))
+                cut[name] = f"{cut_first} begins at {start} ({len(moved.cut)} partitions)"
+            behind = sum(why == HAS_MEMBERS for why in moved.left.values())
+            if behind:
+                has_members[name] = behind
+            if moved.left:
+                (topic, partition), why = next(iter(moved.left.items()))
+                left[name] = f"{topic}-{partition}: {why} ({len(moved.left)} partitions)"
+    named, named_unstable = fitting(left, room // 16), [*fitting(unstable, room // 8)]
+    named_cut = fitting(cut, room // 16)
+    return {
+        "groups": len(names),
+        "committed": committed,
+        "positions": fitting(listed, room // 2),
+        "left": named,
+        "has_members": fitting(has_members, room // 16),
+        "more_left": len(left) - len(named),
+        "cut": named_cut,
+        "more_cut": len(cut) - len(named_cut),
+        "unstable": named_unstable,
+        "more_unstable": len(unstable) - len(named_unstable),
+    }
+
+
+async def _starts(
+    target: Site, partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """Return where the target's logs begin, of those that tell it now."""
+    if not partitions:
+        return {}
+    answers = await list_offsets(target.cluster, partitions, EARLIEST)
+    return {
+        partition: answer
+        for partition, answer in answers.items()
+        if not isinstance(answer, ErrorCode)
+    }
+
+
+async def _move(
+    on_source: Mapping[str, GroupOffsets], target: Site, maps: BothMaps, *, idle: Set[str]
+) -> dict[str, Moved]:
+    on_target = await _positions(target, list(on_source))
+    chosen = {
+        group: choose(maps, stored, on_target[group] or {}, is_idle=group in idle)
+        for group, stored in on_source.items()
+    }
+    answers = await _commit(
+        target,
+        {
+            group: {
+                partition: (at, on_source[group][partition].metadata)
+                for partition, at in moved.committed.items()
+            }
+            for group, moved in chosen.items()
+            if moved.committed
+        },
+    )
+    return {group: _as_answered(moved, answers.get(group, {})) for group, moved in chosen.items()}
+
+
+async def _settled_positions(
+    source: Site, groups: Sequence[str], give_up_at: float
+) -> tuple[dict[str, GroupOffsets], Sequence[str]]:
+    """Return what groups have stored once no transaction is open that stores more, and whose is.
+
+    Of those it is what they had stored before it.
+    """
+    settled: dict[str, GroupOffsets] = {}
+    waits = groups
+    while True:
+        answers = await _positions(source, waits, require_stable=True)
+        settled |= {group: stored for group, stored in answers.items() if stored is not None}
+        waits = [group for group, stored in answers.items() if stored is None]
+        if not waits or trio.current_time() >= give_up_at:
+            break
+        await trio.sleep(GROUPS_POLL_S)
+    before = await _positions(source, waits) if waits else {}
+    settled |= {group: stored or {} for group, stored in before.items()}
+    return settled, waits
+
+
+async def _positions(
+    site: Site, groups: Sequence[str], *, require_stable: bool = False
+) -> dict[str, GroupOffsets | None]:
+    """Return what groups have stored, None where an open transaction may change it.
+
+    Who was not told of in one question is asked for again.
+    """
+    stored: dict[str, GroupOffsets | None] = {}
+    answers = await fetch_offsets_of(site.cluster, groups, require_stable=require_stable)
+    for group in groups:
+        answer = answers[group]
+        try:
+            if isinstance(answer, NetworkFault) and not _is_unstable(answer):
+                answer = await fetch_group_offsets(
+                    site.cluster, group, require_stable=require_stable
+                )
+        except RequestRefused as refused:
+            if not _is_unstable(refused):
+                raise
+            answer = refused
+        stored[group] = None if isinstance(answer, NetworkFault) else answer
+    return stored
+
+
+def _is_unstable(fault: NetworkFault) -> bool:
+    return isinstance(fault, RequestRefused) and fault.code is ErrorCode.UNSTABLE_OFFSET_COMMIT
+
+
+async def _commit(target: Site, commits: Mapping[str, Commits]) -> dict[str, Codes]:
+    """Commit with what groups have stored beside; without that where it is too much.
+
+    The position counts. Return what came of each.
+    """
+    if not commits:
+        return {}
+    sent = {
+        group: {
+            partition: (at, text if len(text.encode()) <= MAX_METADATA_BYTES else "")
+            for partition, (at, text) in positions.items()
+        }
+        for group, positions in commits.items()
+    }
+    answers: dict[str, Codes] = {}
+    for group, answer in (await commit_offsets_of(target.cluster, sent)).items():
+        codes = answer
+        if isinstance(codes, NetworkFault):
+            codes = await commit_group_offsets(target.cluster, group, sent[group])
+        bare = {
+            partition: (sent[group][partition][0], "")
+            for partition, code in codes.items()
+            if code is ErrorCode.OFFSET_METADATA_TOO_LARGE
+        }
+        again = await commit_group_offsets(target.cluster, group, bare) if bare else {}
+        answers[group] = {**codes, **again}
+    return answers
+
+
+def _as_answered(moved: Moved, answers: Codes) -> Moved:
+    """Return what has become of a group whose commits were answered so."""
+    refused = {
+        partition: HAS_MEMBERS if code in GROUP_HAS_MEMBERS else code.name
+        for partition, code in answers.items()
+        if code is not ErrorCode.NONE
+    }
+    return Moved(
+        positions={
+            partition: at for partition, at in moved.positions.items() if partition not in refused
+        },
+        committed={
+            partition: at for partition, at in moved.committed.items() if partition not in refused
+        },
+        left={**moved.left, **refused},
+        cut={partition: at for partition, at in moved.cut.items() if partition not in refused},
+    )

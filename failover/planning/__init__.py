@@ -1,0 +1,1 @@
+"""Decide whether a promotion may begin, and what it would cost. Pure."""

@@ -1,0 +1,259 @@
+"""`failover serve`: role, epoch, fences and the last promotion as metrics, asked for every 2 s.
+
+It also closes a lost site for writes as soon as that is back, and keeps it so
+(`failover.serve.guard`), and ends promotions whose controller is gone (`failover.serve.orphans`).
+
+A value that cannot be asked for is not zero: a site's gauges disappear while the site does not
+answer, and all gauges disappear while the witness does not answer or its nodes cannot be read.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Final
+
+import trio
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from failover.journal.journal import Journal, JournalUnreadable
+from failover.journal.journals import JournalReader
+from failover.journal.steps import PromotionState
+from failover.serve.guard import (
+    Breach,
+    StrayFence,
+    add_due_replicas,
+    close_breach,
+    find_wrong,
+    write_due_evidence,
+)
+from failover.serve.orphans import OrphanWatch, take_over_orphan
+from failover.view.status import Status, read_status
+from runtime.configuration.config import Configuration
+from runtime.configuration.witness_session import open_witness
+from runtime.coordination.witness import WitnessGarbled, WitnessPaths
+from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperFault
+from runtime.pages.metrics import serve_metrics
+from runtime.pair.evidence import Agreed, judge
+from runtime.pair.opening import (
+    PairContradicted,
+    PairUnknown,
+    begin_pair,
+    open_clusters,
+    require_pair,
+)
+from runtime.process.clock import now_ms
+from runtime.process.fault_note import FaultNote
+from runtime.process.tasks import background_tasks
+from wire.net import Cluster
+
+_LOG = logging.getLogger(__name__)
+
+ASK_EVERY_S: Final = 2.0
+SHUT_OUT_AGAIN_MS: Final = 600_000
+"""So often closing a site is tried again that would shut the mirror out."""
+REPLICAS_AGAIN_MS: Final = 600_000
+"""So often a cluster is asked again for replicas of the evidence that it lacks."""
+
+
+class StatusCollector(Collector):
+    """The last status as metrics."""
+
+    def __init__(self) -> None:
+        self.status: Status | None = None
+        """What was seen last; None while it is not known."""
+        self._is_contradicted = False
+
+    def know(self, status: Status) -> None:
+        """Show this status."""
+        self.status = status
+        self._is_contradicted = False
+
+    def know_nothing(self, *, is_contradicted: bool = False) -> None:
+        """Show no status, and whether the clusters contradict the witness."""
+        self.status = None
+        self._is_contradicted = is_contradicted
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield what is known now."""
+        status = self.status
+        up = GaugeMetricFamily("failover_witness_up", "1 while the witness can be read")
+        up.add_metric([], int(status is not None or self._is_contradicted))
+        yield up
+        contradicted = GaugeMetricFamily(
+            "failover_pair_contradicted", "1 while the clusters contradict the witness"
+        )
+        contradicted.add_metric([], int(self._is_contradicted))
+        yield contradicted
+        if status is not None:
+            yield from _roles(status)
+            yield from _sites(status)
+            yield from _promotions(status)
+
+
+def _roles(status: Status) -> Iterator[Metric]:
+    epoch = GaugeMetricFamily("failover_epoch", "Epoch of the active site; grows with a switch")
+    epoch.add_metric([], status.active.epoch)
+    yield epoch
+    role = GaugeMetricFamily("failover_role", "1 for the active site", labels=["site"])
+    moving = GaugeMetricFamily(
+        "failover_moving", "1 for the site that a promotion is moving to", labels=["site"]
+    )
+    for site in status.sites:
+        role.add_metric([site.name], int(site.is_active))
+        moving.add_metric([site.name], int(site.name == status.active.moving_to))
+    yield role
+    yield moving
+
+
+def _sites(status: Status) -> Iterator[Metric]:
+    up = GaugeMetricFamily("failover_site_up", "1 while the site answers", labels=["site"])
+    fenced = GaugeMetricFamily(
+        "failover_fenced_topics", "Topics closed for writes on the site", labels=["site"]
+    )
+    for site in status.sites:
+        up.add_metric([site.name], int(site.fault is None))
+        if site.fault is None:
+            fenced.add_metric([site.name], len(site.fenced_topics))
+    yield up
+    yield fenced
+    runs = GaugeMetricFamily("failover_flow_runs", "1 while the flow runs", labels=["flow"])
+    for flow in status.flows:
+        runs.add_metric([flow.name], int(flow.state == "runs"))
+    yield runs
+
+
+def _promotions(status: Status) -> Iterator[Metric]:
+    unfinished = GaugeMetricFamily("failover_unfinished", "1 while a promotion is unfinished")
+    unfinished.add_metric([], int(status.unfinished is not None))
+    yield unfinished
+    last = status.last
+    if last is None:
+        return
+    labels = ["site", "kind", "state"]
+    values = [last.site, last.kind.value, last.state.value]
+    ended = GaugeMetricFamily(
+        "failover_last_promotion_start_seconds", "Unix time of its command", labels=labels
+    )
+    ended.add_metric(values, last.started_ms / 1000)
+    yield ended
+    if last.state is PromotionState.DONE and last.rto_ms is not None:
+        rto = GaugeMetricFamily(
+            "failover_last_promotion_rto_seconds", "From command to switch", labels=labels
+        )
+        rto.add_metric(values, last.rto_ms / 1000)
+        yield rto
+
+
+async def serve(
+    configuration: Configuration, *, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Serve metrics until cancelled; report the port. Raises runtime.pages.metrics.AddressInUse."""
+    collector = StatusCollector()
+    registry = CollectorRegistry()
+    registry.register(collector)
+    metrics = configuration.metrics
+    async with background_tasks() as tasks:
+        tasks.start_soon(Follower(configuration, collector).run)
+        port = await tasks.start(
+            partial(
+                serve_metrics,
+                metrics.host,
+                metrics.failover_port,
+                ready=lambda: collector.status is not None,
+                registry=registry,
+                door=metrics.door,
+            )
+        )
+        _LOG.info("metrics at %s://%s:%d/metrics", metrics.door.scheme, metrics.host, port)
+        task_status.started(port)
+        await trio.sleep_forever()
+
+
+class Follower:
+    """Looks again and again, and sets right what it may: fences, and evidence that is older."""
+
+    def __init__(self, configuration: Configuration, collector: StatusCollector) -> None:
+        self._configuration = configuration
+        self._collector = collector
+        self._witness = FaultNote("the witness")
+        self._pair = FaultNote("the pair")
+        self._fences = FaultNote("fences")
+        self._evidence = FaultNote("evidence")
+        self._replicas = FaultNote("replicas of the evidence")
+        self._may_add_at_ms = 0
+        self._orphan = FaultNote("a promotion without a controller")
+        self._orphans = OrphanWatch(configuration.failover.orphan_after_ms)
+        self._shut_out: Breach | StrayFence | None = None
+        """What could not be set right; all else is, without waiting."""
+        self._may_close_at_ms = 0
+        self._read_in: int | None = None
+        """The epoch in which the configuration was read."""
+
+    async def run(self) -> None:
+        """Look until cancelled, in a new session whenever one has failed."""
+        while True:
+            try:
+                await self._look_until_fault()
+            except (ZooKeeperFault, WitnessGarbled, JournalUnreadable) as error:
+                self._collector.know_nothing()
+                self._witness.note(f"cannot be read: {error}")
+            except PairUnknown as error:
+                self._collector.know_nothing()
+                self._pair.note(str(error))
+            except PairContradicted as error:
+                self._collector.know_nothing(is_contradicted=True)
+                self._pair.note(str(error))
+            await trio.sleep(ASK_EVERY_S)
+
+    async def _look_until_fault(self) -> None:
+        """Follow the pair; raises what looking raises."""
+        coordination = self._configuration.coordination
+        async with (
+            open_witness(coordination) as zookeeper,
+            open_clusters(self._configuration) as clusters,
+        ):
+            reader = JournalReader(zookeeper, WitnessPaths(root=coordination.path))
+            await begin_pair(self._configuration, zookeeper, clusters)
+            while True:
+                await self._look(zookeeper, clusters, reader)
+                await trio.sleep(ASK_EVERY_S)
+
+    async def _look(
+        self, zookeeper: ZooKeeper, clusters: Mapping[str, Cluster], reader: JournalReader
+    ) -> None:
+        seen = await require_pair(self._configuration, zookeeper, clusters)
+        status = await read_status(self._configuration, zookeeper, seen.known_active, reader)
+        self._collector.know(status)
+        self._witness.clear()
+        self._pair.clear()
+        if self._read_in is None:
+            self._read_in = status.active.epoch
+        wrong = find_wrong(status, read_in=self._read_in)
+        if wrong is None:
+            self._fences.clear()
+        elif (wrong != self._shut_out or now_ms() >= self._may_close_at_ms) and not (
+            await close_breach(
+                self._configuration, zookeeper, clusters, self._fences, read_in=self._read_in
+            )
+        ):
+            self._shut_out, self._may_close_at_ms = wrong, now_ms() + SHUT_OUT_AGAIN_MS
+        if status.unfinished is not None:
+            await self._end_orphan(zookeeper, status.unfinished)
+        if judge(seen) != Agreed() and status.unfinished is None:
+            await write_due_evidence(self._configuration, zookeeper, clusters, self._evidence)
+        few = [name for name, site in sorted(seen.sites.items()) if site.missing_replicas]
+        if few and status.unfinished is None and now_ms() >= self._may_add_at_ms:
+            self._may_add_at_ms = now_ms() + REPLICAS_AGAIN_MS
+            await add_due_replicas(self._configuration, zookeeper, clusters, few, self._replicas)
+        elif not few:
+            self._replicas.clear()
+
+    async def _end_orphan(self, zookeeper: ZooKeeper, unfinished: Journal) -> None:
+        """End a promotion that has had no controller for too long."""
+        paths = WitnessPaths(root=self._configuration.coordination.path)
+        is_led = await zookeeper.exists(paths.lease)
+        remedy = self._orphans.look(unfinished, is_led=is_led, now_ms=now_ms())
+        if remedy is not None:
+            await take_over_orphan(self._configuration, unfinished, remedy, self._orphan)

@@ -1,0 +1,226 @@
+"""The offset map as it lies on the target, followed from outside the mirror.
+
+The logs' ends are read before the map: a piece is announced before its first record is produced,
+so a map that is at least as new as the ends accounts for every record below them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from types import MappingProxyType
+from typing import Final, TypeAlias
+from uuid import UUID
+
+from failover.sites.site import Site, SiteUnclear
+from offset_translation.map_records import (
+    MapState,
+    RunStartKey,
+    SealKey,
+    map_topic_name,
+    run_start,
+    seal,
+    withdrawal,
+)
+from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
+from runtime.coordination.map_registry import MapNotWritten, append_to_map
+from runtime.coordination.map_writers import ForeignRecords, Reading, Writers
+from wire.net.operations import read_partition
+from wire.record_batch import BatchHeader, CorruptBatch, crc_is_valid, iterate_records
+from wire.topic_partition import TopicPartition
+
+KeyValue: TypeAlias = tuple[bytes, bytes | None]
+
+
+class MapFollower:
+    """The maps of one flow, up to date as of the last refresh()."""
+
+    def __init__(self, target: Site, source_name: str, writers: Writers) -> None:
+        """Follow the map of what comes from `source_name`; nothing is read yet.
+
+        Records of producers that are not among its `writers` are counted in `foreign`, and passed
+        over.
+        """
+        self.target: Final = target
+        self.foreign: Final = ForeignRecords()
+        self._writers = writers
+        self._topic = map_topic_name(source_name)
+        self._next = 0
+        self._state = MapState()
+        self.target_ends: Mapping[TopicPartition, int] = {}
+
+    @property
+    def target_name(self) -> str:
+        """Return the name of the site that the map lies on."""
+        return self.target.name
+
+    @property
+    def topic_ids(self) -> Mapping[str, UUID]:
+        """Return the ids of the source topics that were mirrored, where topics have ids."""
+        return self._state.topic_ids
+
+    @property
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """Return every partition the map knows, in order."""
+        return tuple(sorted(self._state.maps))
+
+    @property
+    def maps(self) -> Mapping[TopicPartition, OffsetMap]:
+        """Return the maps, advanced to the target's ends as of the last refresh()."""
+        return self._state.maps
+
+    @property
+    def target_ids(self) -> Mapping[TopicPartition, UUID]:
+        """Return the ids of the target topics that hold the copies, of those that are known."""
+        return self._state.target_ids
+
+    @property
+    def set_aside(self) -> Mapping[TopicPartition, Mapping[int, int]]:
+        """Return the source offsets, by start their end, whose records were set aside."""
+        return self._state.set_aside
+
+    @property
+    def producer_id(self) -> int | None:
+        """Return the producer id of the mirrored records; None if no mirror was announced."""
+        producer = self._state.producer
+        return None if producer is None else producer.producer_id
+
+    @property
+    def producer_ids(self) -> Set[int]:
+        """Return every producer id that a mirror has used on the target."""
+        return self._state.producer_ids
+
+    def knows(self, partition: TopicPartition) -> bool:
+        """Tell whether anything was ever announced of a partition."""
+        return bool(self._state.maps.get(partition))
+
+    def is_told_by_end(self, partition: TopicPartition) -> bool:
+        """Tell whether it is the target's log end that says how far a partition is mirrored."""
+        offset_map = self._state.maps.get(partition)
+        if not offset_map or partition in self._state.reached:
+            return False
+        return offset_map.sealed_at is None
+
+    def mirrored_end(self, partition: TopicPartition) -> int | None:
+        """Return the source offset below which everything is on the target; None if not known."""
+        offset_map = self._state.maps.get(partition)
+        return None if offset_map is None else offset_map.mirrored_source_end
+
+    def writing_end(self, partition: TopicPartition) -> int:
+        """Return the target offset behind all that is mirrored, which a seal bounds."""
+        offset_map = self._state.maps.get(partition)
+        known = self.target_ends.get(partition, 0)
+        return known if offset_map is None else min(known, offset_map.writing_end)
+
+    def bounded(self, partition: TopicPartition) -> OffsetMap | None:
+        """Return the map of a partition that others may write to, if its mirrored end is known."""
+        return self._state.bounded(partition)
+
+    async def refresh(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """Read the target's ends, then what is new in the map.
+
+        Without `partitions` the ends of all partitions that the map knows are read. Raises
+        NetworkFault, LogUnavailable when an end is not told, SiteUnclear when the map contradicts
+        itself or is damaged.
+        """
+        if partitions is None:
+            await self._read()
+            partitions = self.partitions
+        ends = await self.target.known_ends(partitions)
+        await self._read()
+        self._state.advance(ends)
+        self.target_ends = ends
+
+    async def seal(
+        self,
+        ends: Mapping[TopicPartition, tuple[int, int]],
+        runs: Iterable[tuple[TopicPartition, Place, int]] = (),
+    ) -> None:
+        """Write durably where the mirrored part ends: (source end, target end) by partition.
+
+        `runs`, (partition, place, target offset), begin behind what others wrote before that.
+        """
+        await self._append(
+            [
+                *(
+                    run_start(*partition, place=place, target_start=target)
+                    for partition, place, target in runs
+                ),
+                *(
+                    seal(*partition, source_end=source_end, target_end=target_end)
+                    for partition, (source_end, target_end) in sorted(ends.items())
+                ),
+            ]
+        )
+
+    async def unseal(
+        self,
+        partitions: Iterable[TopicPartition],
+        runs_at: Mapping[TopicPartition, Set[int]] = MappingProxyType({}),
+    ) -> None:
+        """Take back the seals of these partitions that lie at the end of the target's log.
+
+        Behind any other seal lie records of the target's own, and without it they would count as
+        mirrored. Such a seal may be an earlier promotion's and have the same key as ours, where
+        nothing was mirrored since. With a seal go the runs that it has brought, by the target
+        offset at which they begin: the mirror has to stop there once more.
+        """
+        wanted = sorted(partitions)
+        await self.refresh(wanted)
+        keys: list[SealKey | RunStartKey] = []
+        for partition in wanted:
+            at = self._sealed_at(partition)
+            if at is None or at != self.target_ends.get(partition, 0):
+                continue
+            topic, index = partition
+            keys += [
+                RunStartKey(topic=topic, partition=index, place=place)
+                for place, target in self._state.maps[partition].runs
+                if target in runs_at.get(partition, ())
+            ]
+            keys.append(SealKey(topic=topic, partition=index, target_end=at))
+        await self._append([withdrawal(key) for key in keys])
+
+    def _sealed_at(self, partition: TopicPartition) -> int | None:
+        offset_map = self._state.maps.get(partition)
+        return None if offset_map is None else offset_map.sealed_at
+
+    async def _read(self) -> None:
+        """Replay what the map topic has got since the last time; nothing while there is none."""
+        cluster = self.target.cluster
+        ends = await self.target.known_ends([TopicPartition(self._topic, 0)])
+        end = ends.get(TopicPartition(self._topic, 0), 0)
+        if end <= self._next:
+            return
+        batches, reading = read_partition(cluster, self._topic, 0, self._next, end), Reading()
+        try:
+            async for header, batch in batches:
+                await self._replay(header, batch, reading)
+                self._next = header.next_offset
+        except CorruptBatch as corrupt:
+            where = f"{self.target.name} {self._topic}-0"
+            raise SiteUnclear(f"{where}: damaged batch at {self._next}: {corrupt}") from corrupt
+        if self._state.contradictions:
+            raise SiteUnclear(f"{self.target.name} {self._topic}: {self._state.contradictions[0]}")
+
+    async def _replay(self, header: BatchHeader, batch: memoryview, reading: Reading) -> None:
+        """Take a batch over, from the next record on; raises CorruptBatch, WritersUnknown."""
+        if not crc_is_valid(batch):
+            raise CorruptBatch(0, "wrong checksum")
+        if header.is_control:
+            return
+        believes = self._writers.believes
+        is_believed = await believes(header.producer_id, header.base_offset, reading)
+        for record in iterate_records(batch):
+            if record.offset < self._next:
+                continue
+            if is_believed:
+                self._state.replay(record.key, record.value)
+            else:
+                self.foreign.note(header.producer_id, record.offset)
+
+    async def _append(self, records: Sequence[KeyValue]) -> None:
+        """Write records under a producer id of our own; raises NetworkFault."""
+        if records:
+            try:
+                await append_to_map(self.target.cluster, self._topic, records, self._writers)
+            except MapNotWritten as fault:
+                raise SiteUnclear(f"{self.target.name} {fault}") from fault

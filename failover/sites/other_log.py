@@ -1,0 +1,104 @@
+"""Find sources whose log is another one than the map speaks of.
+
+    mirrored  |--aaaaaaaa--|     before the topic was made again, or the source lost its tail
+    source    |--bbbb--|         what is there now is not on the target, and seems to be
+
+Such a log ends before what was mirrored, so its offsets say that nothing is missing, and the map
+would translate positions by records that are gone. The mirror stops there (`topic recreated`,
+`source went back`), and no promotion may go on as if it had all.
+"""
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from failover.journal.execute import StepFailed
+from failover.sites.map_follower import MapFollower
+from failover.sites.site import LogUnavailable, Site
+from offset_translation.topic_identity import is_recreated
+from wire.topic_partition import TopicPartition
+
+
+def beyond(
+    mirrored: Mapping[TopicPartition, int | None], ends: Mapping[TopicPartition, int]
+) -> tuple[TopicPartition, ...]:
+    """Return the partitions mirrored further than these ends, in order."""
+    return tuple(
+        partition
+        for partition, reached in sorted(mirrored.items())
+        if (reached or 0) > ends[partition]
+    )
+
+
+def made_again(known: Mapping[str, UUID], seen: Mapping[str, UUID]) -> tuple[str, ...]:
+    """Return the topics that have another id than was mirrored, in order."""
+    return tuple(
+        name for name, topic_id in sorted(seen.items()) if is_recreated(known.get(name), topic_id)
+    )
+
+
+async def find_shorter_logs(
+    source: Site, follower: MapFollower, ends: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, str]:
+    """Return the partitions of which more is mirrored than the source has, and what to do for each.
+
+    `follower` has been refreshed. Where more is mirrored than lies before `ends`, the source is
+    asked where its leader's log ends now: markers of transactions may have come since and been
+    mirrored, and a new leader may know of less as committed than the old one has told. Raises
+    LogUnavailable for the first partition that does not tell, and NetworkFault.
+    """
+    mirrored = {partition: follower.mirrored_end(partition) for partition in ends}
+    doubtful = beyond(mirrored, ends)
+    if not doubtful:
+        return {}
+    whole = await source.whole_ends(doubtful)
+    for partition in doubtful:
+        if partition not in whole:
+            raise LogUnavailable(f"{source.name} {partition} does not tell where it ends")
+    return {
+        partition: f"{source.name} {partition} ends at {whole[partition]},"
+        f" but {mirrored[partition]} offsets of it are mirrored: {source.name} has lost"
+        f" records, or others have written to {follower.target_name};"
+        f" {_advice(source, follower, partition.topic)}"
+        for partition in beyond({partition: mirrored[partition] for partition in doubtful}, whole)
+    }
+
+
+async def find_other_logs(
+    source: Site, follower: MapFollower, ends: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, str]:
+    """Return find_shorter_logs(), and the partitions whose topic was made again on the source.
+
+    Raises what find_shorter_logs() raises.
+    """
+    shorter = await find_shorter_logs(source, follower, ends)
+    seen = await source.topic_ids({topic for topic, _ in ends})
+    again = made_again(follower.topic_ids, seen)
+    others = {
+        partition: f"{source.name} {partition} was made again since it was mirrored (topic id"
+        f" {seen[partition.topic]}, not {follower.topic_ids[partition.topic]}): it ends at {end},"
+        f" and {follower.mirrored_end(partition) or 0} offsets of the former one are mirrored;"
+        f" {_advice(source, follower, partition.topic)}"
+        for partition, end in ends.items()
+        if partition.topic in again
+    }
+    return dict(sorted({**shorter, **others}.items()))
+
+
+def first_of(found: Mapping[TopicPartition, str]) -> str | None:
+    """Return the first partition's text and the number of partitions; None if there is none."""
+    return next((f"{told} ({len(found)} partitions)" for told in found.values()), None)
+
+
+def require_none(found: Mapping[TopicPartition, str]) -> None:
+    """Raise StepFailed with first_of(), if anything was found."""
+    told = first_of(found)
+    if told is not None:
+        raise StepFailed(told)
+
+
+def _advice(source: Site, follower: MapFollower, topic: str) -> str:
+    return (
+        "compare both sites, then begin it anew with `mirror restart"
+        f" {source.name}-{follower.target_name} {topic} --from-earliest`, which deletes"
+        f" {follower.target_name}'s copy, or exclude the topic from the flow"
+    )

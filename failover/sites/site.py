@@ -1,0 +1,171 @@
+"""One cluster as a promotion sees it: the topics that move, where their logs end, its groups."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from runtime.configuration.config import FlowConfig, PatternSet
+from wire.errors import ErrorCode
+from wire.messages.list_groups import ListedGroup
+from wire.net import Cluster, NetworkFault
+from wire.net.operations import (
+    READ_COMMITTED,
+    describe_groups,
+    list_groups,
+    list_offsets,
+    log_ends,
+    read_partition,
+)
+from wire.record_batch import CorruptBatch
+from wire.topic_partition import TopicPartition
+
+CLIENT_ID: Final = "failover"
+"""The client id of all our connections. No fence lets it through, which is what a probe needs."""
+
+REQUEST_TIMEOUT_MS: Final = 5_000
+LATEST: Final = -1
+EARLIEST: Final = -2
+SHARE: Final = "share"
+WITHOUT_MEMBERS: Final = frozenset({"", "empty", "dead"})
+"""States of groups without members (KIP-518); what brokers before 2.6 say, too."""
+
+
+class SiteUnclear(NetworkFault):
+    """The cluster answers, but not with what was asked; the message names the partition."""
+
+
+class LogUnavailable(SiteUnclear):
+    """A log that is there, or may be, cannot tell now where it ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """A cluster with its name. Methods raise NetworkFault."""
+
+    name: str
+    cluster: Cluster
+
+    async def partitions(self, flow: FlowConfig) -> tuple[TopicPartition, ...]:
+        """Return every partition of the topics that a flow moves, in order."""
+        view = await self.cluster.metadata(refresh=True)
+        return tuple(
+            sorted(
+                TopicPartition(topic.name, partition)
+                for topic in view.topics.values()
+                if not topic.is_internal and flow.moves(topic.name)
+                for partition in topic.partitions
+            )
+        )
+
+    async def topic_ids(self, topics: Collection[str]) -> dict[str, UUID]:
+        """Return the ids of those of these topics that are there; zero where there are none."""
+        view = await self.cluster.metadata(sorted(topics), refresh=True)
+        return {name: view.topics[name].topic_id for name in topics if name in view.topics}
+
+    async def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return where these logs end; raises SiteUnclear naming the first that cannot tell."""
+        return await self._offsets(partitions, LATEST)
+
+    async def stable_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return where the first open transaction of these logs begins, or where they end."""
+        return await self._offsets(partitions, LATEST, READ_COMMITTED)
+
+    async def starts(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return where these logs begin."""
+        return await self._offsets(partitions, EARLIEST)
+
+    async def whole_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the log ends of the leaders, uncommitted records included, of those that tell."""
+        found: dict[TopicPartition, int] = {}
+        for partition, answer in (await log_ends(self.cluster, set(partitions))).items():
+            if isinstance(answer, ErrorCode):
+                self.cluster.forget(partition.topic)
+            else:
+                found[partition] = answer
+        return found
+
+    async def known_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the ends of those of these logs that exist here.
+
+        Raises LogUnavailable for the first one that cannot tell: no end is not an end of 0.
+        """
+        answers = await list_offsets(self.cluster, set(partitions), timestamp=LATEST)
+        found: dict[TopicPartition, int] = {}
+        for partition, answer in sorted(answers.items()):
+            if not isinstance(answer, ErrorCode):
+                found[partition] = answer
+                continue
+            # Also of what is not there: it may be made any time.
+            self.cluster.forget(partition.topic)
+            if answer is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise LogUnavailable(f"{self.name} {partition}: {answer.name}")
+        return found
+
+    async def holds_markers_only(self, partition: TopicPartition, start: int, stop: int) -> bool:
+        """Tell whether a part of a log holds nothing but transaction markers, without a hole.
+
+        Raises SiteUnclear for a part that cannot be read, too.
+        """
+        position = start
+        try:
+            async for header, _ in read_partition(self.cluster, *partition, start, stop):
+                if not header.is_control or header.base_offset != position:
+                    return False
+                position = header.next_offset
+        except CorruptBatch as corrupt:
+            raise SiteUnclear(f"{self.name} {partition}: {corrupt}") from corrupt
+        return position == stop
+
+    async def members(self, groups: PatternSet) -> dict[str, int]:
+        """Return for each group that the patterns choose how many members it has at least.
+
+        The state of a group of a newer protocol (KIP-848, KIP-1071) tells whether it has any, also
+        where brokers cannot describe it. Share groups are left out: they have no positions.
+        """
+        listed = {
+            name: one
+            for name, one in sorted((await list_groups(self.cluster)).items())
+            if groups.matches(name) and one.group_type.casefold() != SHARE
+        }
+        if not listed:
+            return {}
+        described = await describe_groups(self.cluster, listed)
+        return {
+            name: max(len(described[name].members), int(_has_members(one)))
+            for name, one in listed.items()
+        }
+
+    async def _offsets(
+        self, partitions: Iterable[TopicPartition], timestamp: int, isolation_level: int = 0
+    ) -> dict[TopicPartition, int]:
+        wanted = set(partitions)
+        if not wanted:
+            return {}
+        answers = await list_offsets(
+            self.cluster, wanted, timestamp=timestamp, isolation_level=isolation_level
+        )
+        found: dict[TopicPartition, int] = {}
+        for partition in sorted(wanted):
+            answer = answers.get(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            if isinstance(answer, ErrorCode):
+                self.cluster.forget(partition.topic)
+                raise SiteUnclear(f"{self.name} {partition}: {answer.name}")
+            found[partition] = answer
+        return found
+
+
+def _has_members(listed: ListedGroup) -> bool:
+    """Tell whether the coordinator says of a group that somebody is in it."""
+    return listed.group_state.casefold() not in WITHOUT_MEMBERS
+
+
+def brief(fault: Exception) -> str:
+    """Return a fault as one readable line; a fault of many brokers names the first."""
+    first, *others = str(fault).split("; ")
+    return f"{first} (and {len(others)} more)" if others else first
+
+
+def client_let_through(*, source: str, target: str) -> str:
+    """Return the one client id that a fence on the source lets through: the mirror's way back."""
+    return f"mirror-{target}-{source}"

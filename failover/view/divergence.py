@@ -1,0 +1,386 @@
+"""List what only one site has, by offset and key, and what was set aside: read off both logs.
+
+    only there    the idle site's log behind what the active one has got from it: acknowledged
+                  before a disaster and never mirrored, or written to a standby that was open
+    foreign       what others had written to a standby before a disaster made it active; both sites
+                  have it once the flow back has brought it
+    set aside     saved in `<topic>.diverged` on both sites, and left out of the stream
+
+Only the parts of the logs in question are read, and nothing is kept of them but digests of keys.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import partial
+from typing import Any, Final
+
+import trio
+
+from failover.journal.journal import Journal
+from failover.journal.journals import read_journals
+from failover.journal.steps import PromotionState, StepName
+from failover.sites.map_follower import MapFollower
+from failover.sites.mirrored_ends import find_mirrored_ends
+from failover.sites.site import Site, SiteUnclear, brief
+from failover.view.snapshot import flow_between, open_site
+from runtime.configuration.config import Configuration, FlowConfig
+from runtime.configuration.topic_names import diverged_topic
+from runtime.configuration.witness_session import open_witness
+from runtime.coordination.map_registry import WitnessWriters
+from runtime.coordination.witness import WitnessPaths
+from runtime.diverged import KeyComparison, OwnRecords, is_restored, origin_of
+from runtime.pair.opening import open_clusters, require_pair
+from wire.net import NetworkFault
+from wire.net.operations import read_partition
+from wire.record_batch import CorruptBatch, Record
+from wire.topic_partition import TopicPartition
+
+LOOK_TIMEOUT_S: Final = 5.0
+MOST_NEWER: Final = 200_000
+"""So many records of the active site's own are read for each partition to compare keys."""
+
+
+class What(StrEnum):
+    """Why a record is listed."""
+
+    ONLY_THERE = "only there"
+    FOREIGN = "foreign"
+    SET_ASIDE = "set aside"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """One record: the site that has, or had, it at this offset."""
+
+    what: What
+    site: str
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+
+    def document(self) -> dict[str, Any]:
+        """Return it as a line of JSON has it; a key that is no UTF-8 has escapes."""
+        return {
+            "what": self.what.value,
+            "site": self.site,
+            "topic": self.topic,
+            "partition": self.partition,
+            "offset": self.offset,
+            "timestamp_ms": self.timestamp_ms,
+            "key": None if self.key is None else _text(self.key),
+        }
+
+    def line(self) -> str:
+        """Return it as a line of text."""
+        key = "(no key)" if self.key is None else _text(self.key)
+        where = f"{self.topic}-{self.partition}"
+        time = _time(self.timestamp_ms)
+        return f"{self.what:<10}  {self.site}  {where}  {self.offset}  {time}  {key}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """A part of a log of the idle site that is to be decided about, and what merging would do."""
+
+    site: str
+    active: str
+    partition: TopicPartition
+    start: int
+    stop: int
+    records: int
+    keys: KeyComparison
+    is_merged: bool = False
+    """It is decided about already, and waits for the flow back."""
+
+    def line(self) -> str:
+        """Return it as a line of text, with the command that leads on."""
+        topic, index = self.partition
+        if self.is_merged:
+            return (
+                f"{self.partition}: {self.site} alone has {self.records} records at offsets"
+                f" {self.start} to {self.stop - 1}; they are merged: the flow back appends them"
+                f" to {self.active} behind `failover promote {self.site}`, {self.keys}"
+            )
+        return (
+            f"{self.partition}: {self.site} alone has {self.records} records at offsets"
+            f" {self.start} to {self.stop - 1}; `mirror restart {self.active}-{self.site}"
+            f" {topic}:{index} --quarantine` sets them aside, with --merge {self.keys}"
+        )
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was found, and what could not be looked at."""
+
+    pending: int = 0
+    set_aside: int = 0
+    foreign: int = 0
+    not_looked: int = 0
+
+
+Tell = Callable[[Listed | Pending | str], None]
+"""Takes what is found, as it is found; a text says what could not be looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The active and the idle site of one pair of flows."""
+
+    active: Site
+    idle: Site
+    flows: Sequence[FlowConfig]
+    from_idle: MapFollower
+    """What the active site has got from the idle one."""
+    from_active: MapFollower
+    journals: Sequence[Journal]
+    tell: Tell
+    tally: Tally
+
+    async def list_all(self) -> None:
+        """List everything; what cannot be read is told, and counts as not looked at."""
+        await self._looking(self.active.name, self.from_idle.refresh)
+        await self._list_set_aside()
+        await self._list_foreign()
+        await self._looking(self.idle.name, self._list_only_there)
+
+    async def _looking(self, what: str, look: Callable[[], Awaitable[object]]) -> None:
+        """Do a look; what keeps it from being done is told."""
+        try:
+            await look()
+        except (NetworkFault, CorruptBatch) as fault:
+            reason = brief(fault) if isinstance(fault, NetworkFault) else str(fault)
+            self.tally.not_looked += 1
+            self.tell(f"{what} was NOT looked at: {reason}")
+
+    # --- what only the idle site has -----------------------------------------------------------
+
+    async def _list_only_there(self) -> None:
+        with trio.move_on_after(LOOK_TIMEOUT_S) as limit:
+            await self.from_active.refresh()
+            moving = sorted(
+                {one for flow in self.flows for one in await self.idle.partitions(flow)}
+            )
+            ends = await self.idle.known_ends(moving)
+            starts = await self.idle.starts([one for one in moving if one in ends])
+        if limit.cancelled_caught:
+            raise SiteUnclear(f"no answer within {LOOK_TIMEOUT_S:g} s")
+        never: list[TopicPartition] = []
+        for partition, end in sorted(ends.items()):
+            if self.from_idle.bounded(partition) is None:
+                never.append(partition)
+                continue
+            taken = max(self.from_idle.mirrored_end(partition) or 0, starts[partition])
+            for start, stop in await self._merged(partition):
+                if taken < stop:
+                    await self._list_part(partition, max(start, taken), stop, is_merged=True)
+                    taken = stop
+            await self._list_part(partition, taken, end)
+        await self.from_active.refresh(never)
+        for partition, found in sorted((await find_mirrored_ends(self.from_active, never)).items()):
+            for start, stop in await self._merged(partition):
+                await self._list_part(
+                    partition, max(start, starts[partition]), stop, is_merged=True
+                )
+            behind = found.target_end
+            for start, stop in found.foreign:
+                await self._list_part(partition, start, stop)
+                behind = max(behind, stop)
+            # A promotion that was taken back may have left its seal, and what lies behind it.
+            await self._list_part(partition, max(behind, starts[partition]), ends[partition])
+            if found.untold:
+                self.tally.not_looked += 1
+                self.tell(f"{self.idle.name} {partition} was NOT looked at: {found.untold}")
+
+    async def _merged(self, partition: TopicPartition) -> list[tuple[int, int]]:
+        """Return what others wrote, and the mirror goes on behind by decision.
+
+        The mirror's batch lies behind each part, or nothing yet. Behind other gaps lie a
+        MirrorMaker's batches, and those before are its repetitions.
+        """
+        if not self.from_active.knows(partition):
+            return []
+        merged: list[tuple[int, int]] = []
+        for start, stop in self.from_active.maps[partition].runs.gaps():
+            reader = read_partition(self.idle.cluster, *partition, stop, stop + 1)
+            end = self.from_active.target_ends.get(partition, 0)
+            writers = [header.producer_id async for header, _ in reader] if stop < end else []
+            if all(one in self.from_active.producer_ids for one in writers):
+                merged.append((start, stop))
+        return merged
+
+    async def _list_part(
+        self, partition: TopicPartition, start: int, stop: int, *, is_merged: bool = False
+    ) -> None:
+        """List a part of the idle site's log, without what the mirror has brought there."""
+        if start >= stop:
+            return
+        keys, count, first, last = KeyComparison(), 0, stop, start
+        mirrors = self.from_active.producer_ids
+        async for _, records in OwnRecords(self.idle.cluster, partition, start, stop, mirrors):
+            for record in records:
+                if is_restored(record):
+                    continue
+                keys.take_diverged(record)
+                self.tell(_listed(What.ONLY_THERE, self.idle.name, partition, record))
+                first, last, count = min(first, record.offset), record.offset, count + 1
+        if not count:
+            return
+        self.tally.pending += count
+        await self._take_newer(partition, keys)
+        self.tell(
+            Pending(
+                site=self.idle.name,
+                active=self.active.name,
+                partition=partition,
+                start=first,
+                stop=last + 1,
+                records=count,
+                keys=keys,
+                is_merged=is_merged,
+            )
+        )
+
+    async def _take_newer(self, partition: TopicPartition, keys: KeyComparison) -> None:
+        """Take what the active site has written itself since, which ends up behind."""
+        end = self.from_idle.target_ends.get(partition, 0)
+        start = self.from_idle.writing_end(partition)
+        if self.from_idle.bounded(partition) is None or start >= end:
+            return
+        seen, mirrors = 0, self.from_idle.producer_ids
+        async for _, records in OwnRecords(self.active.cluster, partition, start, end, mirrors):
+            for record in records:
+                keys.take_newer(record)
+            seen += len(records)
+            if seen >= MOST_NEWER:
+                keys.is_complete = False
+                return
+
+    # --- what the active site has got in other ways --------------------------------------------
+
+    async def _list_foreign(self) -> None:
+        """List what others had written to the site that is active now, as its promotion says."""
+        done = [
+            one
+            for one in self.journals
+            if one.site == self.active.name and one.state is PromotionState.DONE
+        ]
+        if not done:
+            return
+        parts: Any = done[-1].facts(StepName.SEAL).get("foreign", ())
+        for part in parts:
+            partition = TopicPartition(part["topic"], part["partition"])
+            await self._looking(
+                f"{self.active.name} {partition}",
+                partial(self._list_foreign_part, partition, part["start"], part["stop"]),
+            )
+
+    async def _list_foreign_part(self, partition: TopicPartition, start: int, stop: int) -> None:
+        start = max(start, (await self.active.starts([partition]))[partition])
+        mirrors = self.from_idle.producer_ids
+        async for _, records in OwnRecords(self.active.cluster, partition, start, stop, mirrors):
+            for record in records:
+                self.tally.foreign += 1
+                self.tell(_listed(What.FOREIGN, self.active.name, partition, record))
+
+    async def _list_set_aside(self) -> None:
+        for partition, parts in sorted(self.from_idle.set_aside.items()):
+            if parts:
+                await self._looking(
+                    f"{self.active.name} {diverged_topic(partition.topic)}",
+                    partial(self._list_saved, partition),
+                )
+
+    async def _list_saved(self, partition: TopicPartition) -> None:
+        where = TopicPartition(diverged_topic(partition.topic), partition.partition)
+        end = (await self.active.known_ends([where])).get(where, 0)
+        start = (await self.active.starts([where]))[where] if end else 0
+        async for _, records in OwnRecords(self.active.cluster, where, start, end, ()):
+            for record in records:
+                origin = origin_of(record)
+                if origin is None or origin.site != self.idle.name or is_restored(record):
+                    continue
+                self.tally.set_aside += 1
+                self.tell(
+                    Listed(
+                        what=What.SET_ASIDE,
+                        site=origin.site,
+                        topic=partition.topic,
+                        partition=partition.partition,
+                        offset=origin.offset,
+                        timestamp_ms=origin.timestamp_ms,
+                        key=record.key,
+                    )
+                )
+
+
+async def list_divergence(configuration: Configuration, tell: Tell) -> Tally:
+    """Tell every record that only one site has, or that was set aside; return their numbers.
+
+    Raises PairContradicted, PairUnknown, and what reading the witness raises.
+    """
+    coordination, tally = configuration.coordination, Tally()
+    paths = WitnessPaths(root=coordination.path)
+    async with open_witness(coordination) as zookeeper:
+        async with open_clusters(configuration) as clusters:
+            active = (await require_pair(configuration, zookeeper, clusters)).known_active.site
+        journals = await read_journals(zookeeper, paths)
+        for idle, flows in _pairs(configuration, active):
+            sites = configuration.clusters
+            async with open_site(sites[active]) as here, open_site(sites[idle]) as there:
+                comparison = Comparison(
+                    active=here,
+                    idle=there,
+                    flows=flows,
+                    from_idle=MapFollower(
+                        here, idle, WitnessWriters(zookeeper, paths, idle, active)
+                    ),
+                    from_active=MapFollower(
+                        there, active, WitnessWriters(zookeeper, paths, active, idle)
+                    ),
+                    journals=journals,
+                    tell=tell,
+                    tally=tally,
+                )
+                await comparison.list_all()
+    return tally
+
+
+def _pairs(configuration: Configuration, active: str) -> Iterator[tuple[str, Sequence[FlowConfig]]]:
+    """Yield each site that the active one has a flow with, or is the target of, and the flows."""
+    for idle in sorted(set(configuration.clusters) - {active}):
+        ways = (
+            flow_between(configuration, active, idle),
+            flow_between(configuration, idle, active),
+        )
+        flows = [flow for flow in ways if flow is not None and flow.heeds_promotions]
+        if flows:
+            yield idle, flows
+
+
+def _listed(what: What, site: str, partition: TopicPartition, record: Record) -> Listed:
+    return Listed(
+        what=what,
+        site=site,
+        topic=partition.topic,
+        partition=partition.partition,
+        offset=record.offset,
+        timestamp_ms=record.timestamp_ms,
+        key=record.key,
+    )
+
+
+def _text(key: bytes) -> str:
+    return key.decode(errors="backslashreplace")
+
+
+def _time(timestamp_ms: int) -> str:
+    """Return a record's time for people, or the number where no calendar has it."""
+    try:
+        moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return str(timestamp_ms)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,243 @@
+"""The registries of writers in the witness, and map records written under a registered producer."""
+
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from runtime.coordination.map_writers import (
+    CONFIRM_AGAIN_MS,
+    TO_ADOPT,
+    WITHOUT_ID,
+    MapWriters,
+    Reading,
+    Writers,
+    WritersUnknown,
+    begun_writers,
+)
+from runtime.coordination.witness import WitnessGarbled, WitnessPaths, assigned_writers
+from runtime.coordination.zookeeper import (
+    BadVersion,
+    Node,
+    NodeExists,
+    NoNode,
+    ZooKeeper,
+    ZooKeeperFault,
+)
+from runtime.process.clock import now_ms
+from wire.errors import ErrorCode, describe
+from wire.net import Cluster, NetworkFault
+from wire.net.operations import LATEST, append, list_offsets, new_producer_id
+from wire.record_batch import Record, build_batch
+from wire.topic_partition import TopicPartition
+
+LOOK_AGAIN_MS: Final = 1_000
+MOST_FOREIGN: Final = 10_000
+"""The witness is asked once about a producer that it does not know; so many are remembered. About
+those beyond it is asked once a reading."""
+RECORDS_A_BATCH: Final = 1_000
+
+
+class MapNotWritten(NetworkFault):
+    """A broker has refused records of a map; the message names the topic."""
+
+
+class WitnessWriters:
+    """The registry of one topic in the witness, with a memory of what it said last."""
+
+    def __init__(
+        self,
+        zookeeper: ZooKeeper,
+        paths: WitnessPaths,
+        source: str,
+        target: str,
+        *,
+        of_checkpoints: bool = False,
+    ) -> None:
+        """Know where the node of the flow from `source` to `target` is; it is read when needed.
+
+        Of checkpoints, all that is there at the first start is adopted: MirrorMaker's count, too.
+        """
+        self._zookeeper = zookeeper
+        self._of_checkpoints = of_checkpoints
+        path = paths.checkpoint_writers if of_checkpoints else paths.map_writers
+        self._path: Final = path(source, target)
+        self._assignment: Final = paths.assignment(source, target)
+        self._known: MapWriters | None = None
+        self._looked_ms = 0
+        self._foreign: set[int] = {WITHOUT_ID}
+        self._confirmed_ms: dict[int, int] = {}
+
+    async def begin(self, *, end: int, topic_id: UUID) -> int:
+        """Adopt the map where a mirror ran before anybody registered; see `Writers`.
+
+        The assignment of the flow shows that a mirror ran. A topic of another id was made again:
+        nothing that it holds was adopted.
+        """
+        adopted_before: int = await _understood(self._path, lambda: self._begin(end, topic_id.hex))
+        return adopted_before
+
+    async def _read(self, node: Node | None) -> MapWriters:
+        """Return what a node says; without one, of a flow that ran, that all is to be adopted."""
+        if node is not None:
+            return MapWriters.decode(node.data)
+        if self._of_checkpoints:
+            return TO_ADOPT
+        return MapWriters(adopts=await self._zookeeper.exists(self._assignment))
+
+    async def _begin(self, end: int, topic_id: str) -> int:
+        while True:
+            node = await self._zookeeper.get(self._path)
+            known = await self._read(node)
+            begun = begun_writers(known, end, topic_id, now_ms())
+            if known.adopts:
+                for producer_id in await self._at_work():
+                    begun = begun.with_producer(producer_id, now_ms())
+            try:
+                if node is None or begun != known:
+                    await self._put(node, begun)
+            except (NodeExists, NoNode, BadVersion):
+                continue
+            self._known = begun
+            return end if known.adopts else 0
+
+    async def _at_work(self) -> frozenset[int]:
+        """Return the writers of workers that have partitions: of an earlier version, unregistered.
+
+        Such a worker goes on to write while the others are started anew.
+        """
+        if self._of_checkpoints:
+            return frozenset()  # those versions wrote them without an id
+        node = await self._zookeeper.get(self._assignment)
+        return frozenset() if node is None else assigned_writers(node.data)
+
+    async def _put(self, node: Node | None, wanted: MapWriters) -> None:
+        """Write the node, if it is as it was read; raises NodeExists, NoNode or BadVersion."""
+        if node is None:
+            await self._zookeeper.create(self._path, wanted.encode(), make_parents=True)
+        else:
+            await self._zookeeper.set(self._path, wanted.encode(), version=node.version)
+
+    async def register(self, producer_id: int, in_log: Collection[int] | None = None) -> None:
+        """Write the id to the witness, unless that was done within CONFIRM_AGAIN_MS."""
+        at_ms = now_ms()
+        if at_ms - self._confirmed_ms.get(producer_id, -CONFIRM_AGAIN_MS) < CONFIRM_AGAIN_MS:
+            return
+        await _understood(self._path, lambda: self._register(producer_id, at_ms, in_log))
+        self._confirmed_ms[producer_id] = at_ms
+
+    async def _register(self, producer_id: int, at_ms: int, in_log: Collection[int] | None) -> None:
+        while True:
+            node = await self._zookeeper.get(self._path)
+            before = (self._known or MapWriters()) if node is None else await self._read(node)
+            known = before.with_producer(producer_id, at_ms, in_log)
+            try:
+                await self._put(node, known)
+            except (NodeExists, NoNode, BadVersion):
+                continue
+            self._known = known
+            return
+
+    async def believes(self, producer_id: int, offset: int, reading: Reading) -> bool:
+        """Ask the witness again, all its servers in step, before a producer is called foreign.
+
+        What is to be adopted is believed. Whoever has written before the reading began had
+        registered by then, so the witness is asked once a reading at most.
+        """
+        known = self._known
+        if known is not None and not self._is_to_be_asked_again:
+            if known.believes(producer_id, offset):
+                return True
+            if producer_id in self._foreign:
+                return False
+        if known is None or not reading.is_told:
+            known = await self._asked()
+            reading.is_told = True
+        if known.believes(producer_id, offset):
+            return True
+        if len(self._foreign) < MOST_FOREIGN:
+            self._foreign.add(producer_id)
+        return False
+
+    @property
+    def _is_to_be_asked_again(self) -> bool:
+        """Whether a map was still to be adopted when the witness was asked, and may not be now."""
+        known = self._known
+        return known is not None and known.adopts and now_ms() - self._looked_ms >= LOOK_AGAIN_MS
+
+    async def _asked(self) -> MapWriters:
+        """Return what the witness says now; raises WritersUnknown."""
+        known: MapWriters = await _understood(self._path, self._look)
+        return known
+
+    async def _look(self) -> MapWriters:
+        self._looked_ms = now_ms()
+        await self._zookeeper.sync()
+        self._known = await self._read(await self._zookeeper.get(self._path))
+        return self._known
+
+
+class Anybody:
+    """What stands for a registry while the witness does not answer: nothing is told apart."""
+
+    def __init__(self, reason: str) -> None:
+        """Know why nobody can tell."""
+        self._reason: Final = reason
+
+    async def begin(self, **_: object) -> int:
+        """Raise WritersUnknown."""
+        raise WritersUnknown(self._reason)
+
+    async def register(self, _: int, __: Collection[int] | None = None) -> None:
+        """Raise WritersUnknown: nothing may be written."""
+        raise WritersUnknown(self._reason)
+
+    async def believes(self, _: int, __: int, ___: Reading) -> bool:
+        """Return True."""
+        return True
+
+
+async def _understood(path: str, step: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ANN401
+    """Return what the step returns; raises WritersUnknown."""
+    try:
+        return await step()
+    except ZooKeeperFault as fault:
+        raise WritersUnknown(f"{path}: who writes the topic is not known: {fault}") from fault
+    except WitnessGarbled as fault:
+        raise WritersUnknown(
+            f"{path}: who writes the topic is not known: {fault}; stop the flow, delete the node,"
+            " and start it again: the topic is adopted as it is then"
+        ) from fault
+
+
+async def append_to_map(
+    cluster: Cluster,
+    topic: str,
+    records: Sequence[tuple[bytes, bytes | None]],
+    writers: Writers,
+) -> None:
+    """Append records to a map under a new, registered producer id; raises NetworkFault.
+
+    For who writes now and then. Each call has an id of its own, so no sequence is ever used twice.
+    """
+    where = TopicPartition(topic, 0)
+    end = (await list_offsets(cluster, [where], LATEST))[where]
+    if isinstance(end, ErrorCode):
+        raise MapNotWritten(f"{where}: {end.name}")
+    seen = (await cluster.metadata([topic])).topics[topic]
+    await writers.begin(end=end, topic_id=seen.topic_id)
+    producer_id, producer_epoch = await new_producer_id(cluster)
+    await writers.register(producer_id)
+    stamp = now_ms()
+    for first in range(0, len(records), RECORDS_A_BATCH):
+        batch = build_batch(
+            [
+                Record(number, stamp, key, value)
+                for number, (key, value) in enumerate(records[first : first + RECORDS_A_BATCH])
+            ],
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=first,
+        )
+        answer = await append(cluster, topic, 0, batch)
+        if answer.error_code != ErrorCode.NONE:
+            raise MapNotWritten(f"{where}: {describe(answer.error_code)}")

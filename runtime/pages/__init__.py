@@ -1,0 +1,1 @@
+"""The HTTP pages of every program, and who may read them."""

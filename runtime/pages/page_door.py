@@ -1,0 +1,130 @@
+"""Who may read a program's pages, and whether they are encrypted."""
+
+import base64
+import hmac
+import ipaddress
+import ssl
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from runtime.pages.renewed_context import RenewedContext
+from wire.net.security import Secret, reveal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageTls:
+    """PEM files of the pages' server; ``key`` may stand in the file of ``certificate``."""
+
+    certificate: Path
+    key: Path | None = None
+    key_password: Secret | None = field(default=None, repr=False)
+    ca: Path | None = None
+    """The authorities of `certificate`, for our own commands that read pages; else the system's."""
+    client_ca: Path | None = None
+    """Only clients with a certificate of these authorities are let in."""
+
+    def keys(self) -> RenewedContext:
+        """Return the server's context. Raises OSError, of which ssl.SSLError is one."""
+        files = (self.certificate, self.key, self.client_ca)
+        return RenewedContext(partial(server_context, self), *files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """A user and its password, as HTTP's basic scheme has them (RFC 7617)."""
+
+    username: str
+    password: Secret = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageDoor:
+    """What a reader of the pages has to show; one of what is named is enough."""
+
+    tls: PageTls | None = None
+    token: Secret | None = field(default=None, repr=False)
+    """What stands behind `Bearer` (RFC 6750)."""
+    reader: Reader | None = None
+
+    @property
+    def scheme(self) -> str:
+        """Return `https` or `http`."""
+        return "http" if self.tls is None else "https"
+
+    @property
+    def is_guarded(self) -> bool:
+        """Return whether a stranger who reaches the port reads nothing."""
+        has_certificates = self.tls is not None and self.tls.client_ca is not None
+        return has_certificates or self.asks_credentials
+
+    @property
+    def asks_credentials(self) -> bool:
+        """Return whether a request has to show a token, or a user and password."""
+        return self.token is not None or self.reader is not None
+
+    def admits(self, authorization: bytes) -> bool:
+        """Tell whether a request with this header, empty for none, may be answered."""
+        if not self.asks_credentials:
+            return True
+        scheme, space, shown = authorization.partition(b" ")
+        named = scheme.title() + space + shown  # a scheme's case does not matter (RFC 9110, 11.1)
+        return any(hmac.compare_digest(named, wanted) for wanted in self._wanted())
+
+    def authorization(self) -> str | None:
+        """Return the header with which we read pages ourselves."""
+        wanted = self._wanted()
+        return wanted[0].decode() if wanted else None
+
+    def challenges(self) -> list[tuple[str, str]]:
+        """Return the headers of a refusal that say what to show (RFC 9110, 11.6.1)."""
+        schemes = ["Bearer"] if self.token is not None else []
+        schemes += ['Basic realm="kafka-dr"'] if self.reader is not None else []
+        return [("WWW-Authenticate", scheme) for scheme in schemes]
+
+    def _wanted(self) -> list[bytes]:
+        wanted = [] if self.token is None else [f"Bearer {reveal(self.token)}".encode()]
+        if self.reader is not None:
+            pair = f"{self.reader.username}:{reveal(self.reader.password)}".encode()
+            wanted.append(b"Basic " + base64.b64encode(pair))
+        return wanted
+
+
+UNGUARDED: Final = PageDoor()
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine reaches an address or a name that stands in a file."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False  # a name may lead anywhere
+
+
+def server_context(tls: PageTls) -> ssl.SSLContext:
+    """Read the server's files. Raises OSError, of which ssl.SSLError is one."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    _load_own(context, tls)
+    if tls.client_ca is not None:
+        context.load_verify_locations(tls.client_ca)
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def reader_context(tls: PageTls) -> ssl.SSLContext:
+    """Return how our own commands read pages. Raises OSError, of which ssl.SSLError is one."""
+    context = ssl.create_default_context(cafile=tls.ca)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if tls.client_ca is not None:
+        _load_own(context, tls)
+    return context
+
+
+def _load_own(context: ssl.SSLContext, tls: PageTls) -> None:
+    # Without a password OpenSSL would ask the terminal for one.
+    context.load_cert_chain(tls.certificate, tls.key, reveal(tls.key_password or ""))

@@ -1,0 +1,1 @@
+"""A process on its machine: signals, children, clocks, standard streams, logs, Java."""

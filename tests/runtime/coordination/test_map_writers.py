@@ -1,0 +1,214 @@
+"""Who may write a map: registered in the witness, believed by everybody who reads it."""
+
+from typing import cast
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirror.workers.handover import Assignment
+from offset_translation.map_records import MirrorProducer
+from runtime.coordination.map_registry import MOST_FOREIGN, Anybody, WitnessWriters
+from runtime.coordination.map_writers import (
+    CONFIRM_AGAIN_MS,
+    MOST_NAMED,
+    MOST_UNSEEN,
+    TO_ADOPT,
+    UNSEEN_KEPT_MS,
+    ForeignRecords,
+    MapWriters,
+    Reading,
+    WritersUnknown,
+    begun_writers,
+)
+from runtime.coordination.witness import WitnessGarbled, WitnessPaths
+from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperUnreachable
+from tests.doubles.memory_nodes import MemoryNodes
+from wire.topic_partition import TopicPartition
+
+PATHS = WitnessPaths(root="/dr")
+NODE = PATHS.map_writers("dc1", "dc2")
+MAP_ID, ANOTHER_ID = UUID(int=1), UUID(int=2)
+
+
+def registry(nodes: MemoryNodes) -> WitnessWriters:
+    return WitnessWriters(cast("ZooKeeper", nodes), PATHS, "dc1", "dc2")
+
+
+async def test_only_who_has_registered_is_believed() -> None:
+    nodes = MemoryNodes()
+    writer, reader = registry(nodes), registry(nodes)
+    assert await writer.begin(end=0, topic_id=MAP_ID) == 0
+    await writer.register(1_001)
+    assert await reader.believes(1_001, 0, Reading())
+    assert not await reader.believes(-1, 0, Reading())
+    assert not await reader.believes(1_002, 0, Reading())
+
+
+async def test_a_producer_that_registers_later_is_believed_without_a_new_start() -> None:
+    nodes = MemoryNodes()
+    writer, reader = registry(nodes), registry(nodes)
+    await writer.begin(end=0, topic_id=MAP_ID)
+    await writer.register(1_001)
+    assert await reader.believes(1_001, 0, Reading())
+    await writer.register(1_002)
+    assert await reader.believes(1_002, 7, Reading())
+
+
+async def test_a_witness_that_lags_is_in_step_before_anybody_is_called_foreign() -> None:
+    nodes = MemoryNodes()
+    writer, reader = registry(nodes), registry(nodes)
+    await writer.begin(end=0, topic_id=MAP_ID)
+    before = nodes.syncs
+    assert not await reader.believes(1_001, 0, Reading())
+    assert nodes.syncs == before + 1
+    for _ in range(5):  # many batches of one stranger cost the witness nothing
+        assert not await reader.believes(1_001, 3, Reading())
+    assert nodes.syncs == before + 1
+
+
+async def test_any_number_of_strangers_cost_the_witness_one_look_a_reading() -> None:
+    nodes = MemoryNodes()
+    reader = registry(nodes)
+    await registry(nodes).begin(end=0, topic_id=MAP_ID)
+    looks = []
+    for first in (0, 3 * MOST_FOREIGN):
+        before, reading = nodes.syncs, Reading()
+        for producer_id in range(first, first + 3 * MOST_FOREIGN):
+            assert not await reader.believes(producer_id, producer_id, reading)
+        looks.append(nodes.syncs - before)
+    assert looks == [1, 1]
+    await registry(nodes).register(9 * MOST_FOREIGN)
+    assert await reader.believes(9 * MOST_FOREIGN, 0, Reading())
+
+
+async def test_what_a_client_put_into_a_map_before_the_first_start_is_not_believed() -> None:
+    nodes = MemoryNodes()
+    assert not await registry(nodes).believes(-1, 0, Reading()), "no mirror has ever run"
+    writer = registry(nodes)
+    assert await writer.begin(end=9, topic_id=MAP_ID) == 0
+    assert not await writer.believes(-1, 8, Reading())
+
+
+async def test_the_map_of_an_earlier_version_is_adopted_once_as_it_is() -> None:
+    nodes = MemoryNodes()
+    old = MirrorProducer(producer_id=1_007, producer_epoch=0)
+    worker = Assignment(version=1, owners={TopicPartition("t", 0): "w"}, writers={"w": old})
+    nodes.nodes[PATHS.assignment("dc1", "dc2")] = (worker.encode(), 0)
+    assert await registry(nodes).believes(-1, 8, Reading())
+    writer = registry(nodes)
+    assert await writer.begin(end=9, topic_id=MAP_ID) == 9
+    assert await writer.begin(end=12, topic_id=MAP_ID) == 0
+    reader = registry(nodes)
+    assert await reader.believes(-1, 8, Reading())
+    assert not await reader.believes(-1, 9, Reading())
+    at_work = await reader.believes(1_007, 9, Reading())
+    assert at_work, "a worker of that version that is still at work"
+
+
+async def test_a_map_that_was_made_again_holds_nothing_that_was_adopted() -> None:
+    nodes = MemoryNodes()
+    nodes.nodes[NODE] = (TO_ADOPT.encode(), 0)
+    writer = registry(nodes)
+    assert await writer.begin(end=9, topic_id=MAP_ID) == 9
+    assert await writer.begin(end=0, topic_id=ANOTHER_ID) == 0
+    assert not await registry(nodes).believes(-1, 8, Reading())
+
+
+async def test_two_who_begin_at_once_lose_nobodys_registration() -> None:
+    class Crossing(MemoryNodes):
+        has_crossed = False
+
+        async def set(self, path: str, data: bytes, *, version: int = -1) -> int:
+            if not self.has_crossed:
+                self.has_crossed = True
+                await registry(self).register(1_002)
+            return await super().set(path, data, version=version)
+
+    nodes = Crossing()
+    writer = registry(nodes)
+    await writer.begin(end=0, topic_id=MAP_ID)
+    await writer.register(1_001)
+    assert set(MapWriters.decode(nodes.nodes[NODE][0]).registered) == {1_001, 1_002}
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"registered": {"x": 1}}', b"\xff"])
+async def test_a_garbled_node_is_named_and_nothing_is_believed_meanwhile(data: bytes) -> None:
+    nodes = MemoryNodes()
+    nodes.nodes[NODE] = (data, 0)
+    with pytest.raises(WritersUnknown, match="/dr/mirror/dc1-dc2/map-writers"):
+        await registry(nodes).believes(1_001, 0, Reading())
+
+
+async def test_without_a_witness_nobody_knows() -> None:
+    class Gone(MemoryNodes):
+        async def sync(self) -> None:
+            raise ZooKeeperUnreachable("w:1")
+
+    with pytest.raises(WritersUnknown, match="map-writers: who writes the topic is not known: w:1"):
+        await registry(Gone()).believes(1_001, 0, Reading())
+    with pytest.raises(WritersUnknown, match="w:1"):
+        await Anybody("w:1").register(5)
+
+
+@given(
+    st.dictionaries(st.integers(0, 2**63 - 1), st.integers(0, 2**62)),
+    st.integers(0, 2**62),
+    st.sampled_from(["", MAP_ID.hex]),
+    st.booleans(),
+)
+def test_a_registry_comes_back_from_its_node(
+    registered: dict[int, int], before: int, topic_id: str, adopts: bool
+) -> None:
+    wanted = MapWriters(
+        registered=registered, adopted_before=before, topic_id=topic_id, adopts=adopts
+    )
+    assert MapWriters.decode(wanted.encode()) == wanted
+
+
+def test_a_registry_stays_small_and_forgets_nobody_whose_records_are_there() -> None:
+    known = MapWriters(registered={1: 0, 2: 0})
+    for producer_id in range(10, 10 + 2 * MOST_UNSEEN):
+        known = MapWriters(registered={**known.registered, producer_id: UNSEEN_KEPT_MS})
+    after = known.with_producer(3, UNSEEN_KEPT_MS + 1, in_log={1})
+    assert {1, 3} <= after.registered.keys()
+    assert 2 not in after.registered, "without a record, and old"
+    assert len(after.registered) == MOST_UNSEEN + 2
+    assert len(after.encode()) < 500_000, "a node takes a mebibyte"
+
+
+def test_a_registry_that_is_too_long_is_garbled_and_not_believed() -> None:
+    with pytest.raises(WitnessGarbled, match="no valid map writers"):
+        MapWriters.decode(b'{"registered": {"-1": 1}, "adopted_before": 0, "topic_id": ""}')
+
+
+def test_a_map_is_adopted_up_to_its_end_of_that_time() -> None:
+    begun = begun_writers(TO_ADOPT, 9, MAP_ID.hex, 0)
+    assert (begun.adopted_before, begun.adopts) == (9, False)
+    assert begun_writers(begun, 20, MAP_ID.hex, 0) == begun
+
+
+def test_a_topic_that_was_made_again_keeps_only_writers_that_may_be_at_work() -> None:
+    """A cluster that was set up anew gives the ids of before to other clients."""
+    now_ms = 10 * CONFIRM_AGAIN_MS
+    known = MapWriters(
+        registered={1: now_ms - CONFIRM_AGAIN_MS, 2: now_ms - 2 * CONFIRM_AGAIN_MS},
+        adopted_before=9,
+        topic_id=MAP_ID.hex,
+    )
+    assert begun_writers(known, 9, MAP_ID.hex, now_ms) == known
+    begun = begun_writers(known, 0, ANOTHER_ID.hex, now_ms)
+    assert begun.registered.keys() == {1}
+    assert not begun.believes(2, 3)
+
+
+def test_foreign_records_are_all_counted_and_the_first_producers_named() -> None:
+    foreign = ForeignRecords()
+    for offset in range(3):
+        foreign.note(-1, offset)
+    for producer_id in range(2 * MOST_NAMED):
+        foreign.note(producer_id, 50)
+    assert foreign.count == 3 + 2 * MOST_NAMED
+    assert foreign.describe()[0] == ("3 of producer id -1 (a plain producer), from offset 0 on")
+    assert len(foreign.by_producer) == MOST_NAMED
