@@ -218,6 +218,7 @@ def report_of(snapshot: Snapshot, audited: FlowResult) -> FlowReport:
         taken_ms=snapshot.taken_ms,
         promotion=snapshot.promotion,
         only_on_target=snapshot.only_on_target,
+        prefix=snapshot.prefix,
         partitions=tuple(audited.summary),
         untold=tuple((*partition, why) for partition, why in sorted(untold.items())),
         unaudited=snapshot.unaudited,

@@ -57,7 +57,7 @@ class NightReport:
 
 
 @dataclass(frozen=True, slots=True)
-class _Topics:
+class WantedTopics:
     """The topics that any flow of the file moves to or from a site."""
 
     configuration: Configuration
@@ -66,7 +66,8 @@ class _Topics:
     def matches(self, topic: str) -> bool:
         """Return whether an audit may compare the topic."""
         return any(
-            self.site in {flow.source, flow.target} and flow.moves(topic)
+            (self.site == flow.source and flow.moves(topic))
+            or (self.site == flow.target and flow.brings(topic))
             for flow in self.configuration.flows
         )
 
@@ -86,7 +87,7 @@ def take_night(
     config, path = _place(configuration, site)
     taken_ms = now_ms()
     name = datetime.fromtimestamp(taken_ms / 1_000, UTC).strftime(_NAME)
-    found = trio.run(_bounds, config, _Topics(configuration, site))
+    found = trio.run(_bounds, config, WantedTopics(configuration, site))
     if found.cluster_id is None:
         raise EvidenceUnusable(f"{site}: its cluster has no id, by which evidence is known")
     audit = configuration.audit
@@ -134,7 +135,7 @@ def _day_of(night: str, path: str) -> int:
     return int(taken.timestamp() * 1_000) // DAY_MS
 
 
-async def _bounds(config: ClusterConfig, topics: _Topics) -> ClusterBounds:
+async def _bounds(config: ClusterConfig, topics: WantedTopics) -> ClusterBounds:
     async with open_site(config, topics) as site:
         return await ask_bounds(site)
 
@@ -241,6 +242,7 @@ class _Taking:
                 cluster=self.config.name,
                 bootstrap=self.config.bootstrap,
                 topic_id=log.now.topic_id,
+                place=log.place,
                 log=ScannedLog(
                     side=Side.SOURCE, topic=log.place.topic, partition=log.place.partition
                 ),

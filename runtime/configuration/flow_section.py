@@ -107,7 +107,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "the source for so long. Without it nothing is deleted.",
         "names": "`prefixed`: `orders` of dc1 is `dc1.orders` on the target, and what has come "
         "from the target is not sent back (MirrorMaker's rules). Such a flow runs whichever site "
-        "is active, without promotion and audit.",
+        "is active, without promotion.",
         "separator": "What stands between cluster and topic where names are prefixed.",
         "mirrormaker.heartbeats": "Write MirrorMaker's `heartbeats` on the source, and mirror "
         "them.",
@@ -277,6 +277,11 @@ class FlowConfig:
         other names are identical. Promotions and audits go by one name, so they leave them out.
         """
         return self.mirrors(topic) and not self.is_heartbeats(topic)
+
+    def brings(self, topic: str) -> bool:
+        """Whether a topic of the target is the copy of one that `moves`, by the target's name."""
+        source_topic = self.names.on_source(topic)
+        return source_topic is not None and self.moves(source_topic)
 
     def is_heartbeats(self, topic: str) -> bool:
         """Whether a topic is mirrored as MirrorMaker's heartbeats, whatever the patterns say."""

@@ -6,11 +6,12 @@ of whole logs: such flows are read.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 
 from spark_audit.evidence.belief import Asked, Disbelief, considered, proven, wrong_cluster
 from spark_audit.evidence.links import Link
 from spark_audit.evidence.remembered import Remembered
-from spark_audit.snapshot.bounds import Snapshot
+from spark_audit.snapshot.bounds import PartitionBounds, Snapshot
 from spark_audit.snapshot.seals import CannotTell
 from spark_audit.snapshot.side import Side
 from wire.errors import ErrorCode
@@ -22,7 +23,9 @@ SIDES = (Side.SOURCE, Side.TARGET)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Considered:
-    """The links that may be believed, by log, and why others' partitions are not compared."""
+    """The links that may be believed, by log as its cluster calls it, and why others' partitions
+    are not compared.
+    """
 
     asked: Mapping[tuple[Side, TopicPartition], Asked]
     untold: Mapping[TopicPartition, str]
@@ -57,24 +60,24 @@ def consider(snapshot: Snapshot, told: Remembered) -> Considered:
             raise CannotTell(wrong)
     asked: dict[tuple[Side, TopicPartition], Asked] = {}
     untold: dict[TopicPartition, str] = {}
-    for side, place, one in _each(snapshot, told):
+    for side, bounds, one in _each(snapshot, told):
         if isinstance(one, Asked):
-            asked[side, place] = one
+            asked[side, bounds.place(side)] = one
         elif isinstance(one, Disbelief):
-            untold.setdefault(place, one.why)
+            untold.setdefault(bounds.place(Side.SOURCE), one.why)
     return Considered(asked=asked, untold=untold)
 
 
 def _each(
     snapshot: Snapshot, told: Remembered
-) -> Iterator[tuple[Side, TopicPartition, Asked | Disbelief | None]]:
+) -> Iterator[tuple[Side, PartitionBounds, Asked | Disbelief | None]]:
     for bounds in snapshot.partitions:
-        place = TopicPartition(bounds.topic, bounds.partition)
         for side in SIDES:
             site = site_of(snapshot, side)
             if site in told and bounds.part(side) is None:
                 log, start, stop = bounds.side(side)
-                yield side, place, considered(site, told[site].logs.get(place), log, start, stop)
+                known = told[site].logs.get(bounds.place(side))
+                yield side, bounds, considered(site, known, log, start, stop)
 
 
 def believe(
@@ -85,10 +88,14 @@ def believe(
     """Return what the leaders' answers prove."""
     kept: dict[tuple[Side, TopicPartition], tuple[Link, ...]] = {}
     untold = dict(considered_logs.untold)
-    for (side, place), asked in considered_logs.asked.items():
-        found = proven(site_of(snapshot, side), asked, answers[side].get(place))
+    for bounds, side in product(snapshot.partitions, SIDES):
+        place, there = bounds.place(Side.SOURCE), bounds.place(side)
+        asked = considered_logs.asked.get((side, there))
+        if asked is None:
+            continue
+        found = proven(site_of(snapshot, side), asked, answers[side].get(there))
         if isinstance(found, Disbelief):
-            untold.setdefault(place, f"{place}: {found.why}")
+            untold.setdefault(place, f"{there}: {found.why}")
         else:
             kept[side, place] = found
     return Believed(kept=kept, untold=untold)

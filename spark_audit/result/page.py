@@ -116,6 +116,11 @@ def _flow(
     ended = "" if flow.promotion is None else f", ended by promotion {flow.promotion}"
     yield f"<section><h2>Coverage of {shown(flow.flow)}</h2>"
     yield f'<p class="soft">Snapshot of {_day(flow.taken_ms)}{ended}. The columns add up.</p>'
+    if flow.prefix:
+        yield (
+            "<p>Topics are named as on the source; on the target "
+            f"<code>{shown(flow.prefix)}</code> stands before each.</p>"
+        )
     yield from _coverage_table(flow)
     yield from _left_out(flow)
     if (keys := keys_line(flow)) is not None:

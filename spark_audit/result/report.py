@@ -33,6 +33,8 @@ def _flow_lines(flow: FlowReport) -> Iterator[str]:
     taken = datetime.fromtimestamp(flow.taken_ms / 1_000, UTC).isoformat(timespec="seconds")
     ended = "" if flow.promotion is None else f", ended by promotion {flow.promotion}"
     yield f"flow {flow.flow}, snapshot of {taken}{ended}"
+    if flow.prefix:
+        yield f"  topics by the source's names; on the target {flow.prefix} stands before each"
     yield from _coverage_lines(flow)
     kept = [sum(row.get(f"{side}_remembered", 0) for row in flow.partitions) for side in SIDES]
     if any(kept):

@@ -47,6 +47,8 @@ class FlowReport:
     """Settings of topics that differ; those that lose records are findings."""
     rights: tuple[DifferentRight, ...] = ()
     """Rights that one site alone has; those that nothing explains are findings."""
+    prefix: str = ""
+    """What stands before the name of each topic on the target."""
     rights_not_compared: str | None = None
 
     @property
@@ -148,6 +150,7 @@ def encode(verdict: Verdict) -> str:
                 "flow": flow.flow,
                 "snapshot_ms": flow.taken_ms,
                 "promotion": flow.promotion,
+                "prefix": flow.prefix,
                 "only_on_target": list(flow.only_on_target),
                 "untold": [list(row) for row in flow.untold],
                 "unaudited": list(flow.unaudited),
@@ -182,6 +185,7 @@ def decode(text: str) -> Verdict:
                     flow=flow["flow"],
                     taken_ms=flow["snapshot_ms"],
                     promotion=flow["promotion"],
+                    prefix=flow.get("prefix", ""),
                     only_on_target=tuple(flow["only_on_target"]),
                     untold=tuple((row[0], row[1], row[2]) for row in flow.get("untold", ())),
                     unaudited=tuple(flow["unaudited"]),

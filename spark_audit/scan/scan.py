@@ -32,7 +32,6 @@ from wire.net.operations import list_offsets
 from wire.net.security import PLAINTEXT, Security
 from wire.net.side_by_side import ask_each
 from wire.record_batch import Buffer, CorruptBatch
-from wire.topic_partition import TopicPartition
 
 CLIENT_ID: Final = "spark-audit"
 PATIENCE_S: Final = 30.0
@@ -60,7 +59,7 @@ class _Clusters:
         self._open: dict[str, Cluster] = {}
         self._topics: defaultdict[str, set[str]] = defaultdict(set)
         for task in tasks:
-            self._topics[task.cluster].add(task.log.topic)
+            self._topics[task.cluster].add(task.place.topic)
 
     async def of(self, task: ScanTask) -> Cluster:
         """Return the cluster that has the task's log."""
@@ -74,7 +73,7 @@ class _Clusters:
             cluster = await self._stack.enter_async_context(opened)
             self._open[task.cluster] = cluster
             with suppress(NetworkFault):  # each task asks again, and says so
-                await cluster.metadata(sorted(self._topics[task.cluster] | {task.log.topic}))
+                await cluster.metadata(sorted(self._topics[task.cluster] | {task.place.topic}))
         return self._open[task.cluster]
 
 
@@ -195,9 +194,8 @@ async def _read_into(
             log.extend(await _log_edge(cluster, task, _LATEST))
         await _read(cluster, task, log, sink)
     except _LogUnreadable as reason:
-        partition = TopicPartition(task.log.topic, task.log.partition)
         return failure_row(
-            log.position, f"{task.cluster}: {partition} at offset {log.position}: {reason}"
+            log.position, f"{task.cluster}: {task.place} at offset {log.position}: {reason}"
         )
     return None
 
@@ -296,24 +294,24 @@ async def _fetch(
                     return partitions[0]
                 if code != ErrorCode.NONE:
                     problem = describe(code)
-                    cluster.forget(task.log.topic)
+                    cluster.forget(task.place.topic)
             await trio.sleep(_RETRY_S)
     raise _LogUnreadable(problem)
 
 
 async def _ask_leader(cluster: Cluster, task: ScanTask, request: FetchRequest) -> FetchResponse:
-    leader = await cluster.leader(task.log.topic, task.log.partition)
+    leader = await cluster.leader(*task.place)
     version = version_for(leader.version_of(FetchRequest), (task.topic_id,))
     try:
         return await leader.request(request, version=version)
     except ConnectionClosed:
-        cluster.forget(task.log.topic)
+        cluster.forget(task.place.topic)
         raise
 
 
 def _request(task: ScanTask, position: int, most_bytes: int) -> FetchRequest:
     partition = FetchPartition(
-        partition=task.log.partition,
+        partition=task.place.partition,
         fetch_offset=position,
         partition_max_bytes=most_bytes,
     )
@@ -322,18 +320,21 @@ def _request(task: ScanTask, position: int, most_bytes: int) -> FetchRequest:
         min_bytes=1,
         max_bytes=most_bytes,
         isolation_level=_READ_COMMITTED,
-        topics=(FetchTopic(topic=task.log.topic, topic_id=task.topic_id, partitions=(partition,)),),
+        topics=(
+            FetchTopic(topic=task.place.topic, topic_id=task.topic_id, partitions=(partition,)),
+        ),
     )
 
 
 async def _log_edge(cluster: Cluster, task: ScanTask, timestamp: int) -> int:
     """Return where the log starts, or where its committed records end."""
-    key = TopicPartition(task.log.topic, task.log.partition)
     try:
-        answers = await list_offsets(cluster, {key}, timestamp, isolation_level=_READ_COMMITTED)
+        answers = await list_offsets(
+            cluster, {task.place}, timestamp, isolation_level=_READ_COMMITTED
+        )
     except NetworkFault as fault:
         raise _LogUnreadable(str(fault)) from fault
-    edge = answers[key]
+    edge = answers[task.place]
     if isinstance(edge, ErrorCode):
         raise _LogUnreadable(edge.name)
     return edge

@@ -45,7 +45,10 @@ class ScanTask:
     cluster: str
     bootstrap: tuple[Address, ...]
     topic_id: UUID
+    place: TopicPartition
+    """The log as its cluster calls it."""
     log: ScannedLog
+    """As the source calls it: so rows of both sides find each other."""
     start: int
     stop: int
     log_stop: int
@@ -224,6 +227,7 @@ class Planner:
             cluster=cluster,
             bootstrap=self._bootstrap[cluster],
             topic_id=log.topic_id,
+            place=bounds.place(side),
             log=ScannedLog(side=side, topic=bounds.topic, partition=bounds.partition),
             start=start,
             stop=stop,

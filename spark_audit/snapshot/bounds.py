@@ -89,6 +89,8 @@ class PartitionBounds:
     set_aside: tuple[tuple[int, int], ...] = ()
     """Source offsets [start, stop), in order, of records that the flow leaves out, and that lie in
     the `.diverged` topic on the target."""
+    target_topic: str | None = None
+    """The topic's name on the target, where that is another one than on the source."""
 
     @property
     def is_both_ways(self) -> bool:
@@ -123,6 +125,12 @@ class PartitionBounds:
                 start = self.source.start if self.is_both_ways else self.source.stop
                 return self.source, start, self.source.stop
 
+    def place(self, side: Side) -> TopicPartition:
+        """Return the partition as the cluster that has a side's log calls it."""
+        is_source = side in {Side.SOURCE, Side.RETURNED}
+        topic = self.topic if is_source else self.target_topic or self.topic
+        return TopicPartition(topic, self.partition)
+
     def part(self, side: Side) -> Part | None:
         """Return which batches between a side's offsets belong to it; None for all."""
         of_source = side in {Side.SOURCE, Side.RETURNED}
@@ -146,6 +154,8 @@ class Snapshot:
     partitions: tuple[PartitionBounds, ...]
     only_on_target: tuple[str, ...]
     """Topics that the flow's patterns name and only the target has: not audited."""
+    prefix: str = ""
+    """What stands before the name of each topic on the target."""
     untold: Mapping[TopicPartition, str] = field(default_factory=dict)
     """Why the bounds of other partitions are not known."""
     places: Mapping[TopicPartition, tuple[GroupPlace, ...]] = field(default_factory=dict)

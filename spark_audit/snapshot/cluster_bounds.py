@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Set
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Protocol, TypeAlias, TypeVar
 
@@ -64,6 +64,21 @@ class ClusterBounds:
     """Why the bounds of these are not known."""
     settings: Mapping[str, Mapping[str, Setting]]
     """What holds on each topic."""
+
+    def renamed(self, rename: Callable[[str], str | None]) -> "ClusterBounds":
+        """Return the same, with topics by other names."""
+        names = {topic: name for topic in self.topics if (name := rename(topic)) is not None}
+        return replace(
+            self,
+            topics=frozenset(names.values()),
+            logs={_in(names, place): log for place, log in self.logs.items()},
+            untold={_in(names, place): why for place, why in self.untold.items()},
+            settings={names[topic]: found for topic, found in self.settings.items()},
+        )
+
+
+def _in(names: Mapping[str, str], place: TopicPartition) -> TopicPartition:
+    return TopicPartition(names[place.topic], place.partition)
 
 
 @asynccontextmanager

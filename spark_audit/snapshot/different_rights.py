@@ -5,7 +5,8 @@ carries and the target lacks is a finding. All else is shown and explained: Mirr
 rights to write on the source, the mirror copies rights to single topics only, and takes none away.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -46,17 +47,23 @@ def different_rights(
     source: Collection[TopicRight],
     target: Collection[TopicRight],
     *,
-    topics: Collection[str],
+    mirrored: Mapping[str, str],
     sync: AclSync,
 ) -> list[DifferentRight]:
     """Return the entries for these topics that one site alone has, the findings first.
 
-    A right that arrives as another one, as MirrorMaker's rules have it, is looked for as that.
+    `mirrored` are the source's topics, each with its name on the target. A right that arrives as
+    another one, as MirrorMaker's rules have it, is looked for as that.
     """
-    ours = {one for one in source if _concerns(one, topics)}
-    theirs = {one for one in target if _concerns(one, topics)}
+    ours = {one for one in source if _concerns(one, mirrored.keys())}
+    back = {name: topic for topic, name in mirrored.items()}
+    theirs = {
+        replace(one, topic=back[one.topic]) if _is_of_one_topic(one) else one
+        for one in target
+        if _concerns(one, back.keys())
+    }
     travelling = {
-        other for one in ours if one.topic in topics and (other := as_it_travels(one, sync))
+        other for one in ours if one.topic in mirrored and (other := as_it_travels(one, sync))
     }
     missing = travelling - theirs
     found = [_only(one, is_on_source=True, explained=None) for one in sorted(missing)]
@@ -86,9 +93,13 @@ def different_cluster_rights(
 
 
 def _concerns(right: TopicRight, topics: Collection[str]) -> bool:
-    if right.pattern == LITERAL and right.topic != EVERY_TOPIC:
+    if _is_of_one_topic(right):
         return right.topic in topics
     return any(right.concerns(topic) for topic in topics)
+
+
+def _is_of_one_topic(right: TopicRight) -> bool:
+    return right.pattern == LITERAL and right.topic != EVERY_TOPIC
 
 
 def _why_not(right: TopicRight, sync: AclSync) -> str:

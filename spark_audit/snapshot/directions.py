@@ -4,6 +4,9 @@ Where both directions are configured, the one out of the active site runs and th
 long as no promotion has switched sites, the target holds nothing but what was mirrored to it, and
 the way back nothing at all. Behind one, and under `active_active` from the start, both are
 compared, and each site's records told apart by origin.
+
+Where names are prefixed, copies lie in topics of their own: each direction is compared by itself,
+whichever site is active.
 """
 
 from collections.abc import Sequence
@@ -15,9 +18,12 @@ from spark_audit.snapshot.seals import CannotTell
 
 
 def way_back(configuration: Configuration, flow: FlowConfig) -> FlowConfig | None:
-    """Return the flow of the other direction, None if none is configured."""
+    """Return the flow that writes to the topics that this one reads, None if none is configured."""
+    if flow.is_prefixed:
+        return None
     for other in configuration.flows:
-        if (other.source, other.target) == (flow.target, flow.source):
+        is_back = (other.source, other.target) == (flow.target, flow.source)
+        if is_back and not other.is_prefixed:
             return other
     return None
 
@@ -42,10 +48,6 @@ def comparable_flows(
         active = ActiveSite(site=configuration.failover.initial_active, epoch=0)
     flows: list[tuple[FlowConfig, bool]] = []
     for flow in configuration.flows:
-        if flow.is_prefixed:
-            raise CannotTell(
-                f"flow {flow.name}: auditing a flow with `names: prefixed` is not supported yet"
-            )
         if way_back(configuration, flow) is None:
             flows.append((flow, False))
         elif flow.is_active_active or active.epoch > 0:

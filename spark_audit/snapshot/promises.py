@@ -50,11 +50,16 @@ async def group_places(source: Cluster, target: Cluster, flow: FlowConfig) -> Pl
     places: defaultdict[TopicPartition, list[GroupPlace]] = defaultdict(list)
     unaudited: list[str] = []
     for name in names:
-        there, here = on_target[name], on_source[name]
-        if isinstance(there, NetworkFault) or isinstance(here, NetworkFault):
-            why = there if isinstance(there, NetworkFault) else here
+        copies, here = on_target[name], on_source[name]
+        if isinstance(copies, NetworkFault) or isinstance(here, NetworkFault):
+            why = copies if isinstance(copies, NetworkFault) else here
             unaudited.append(f"positions of group {name}: {why}")
             continue
+        there = {
+            TopicPartition(topic, partition.partition): one
+            for partition, one in copies.items()
+            if (topic := flow.names.on_source(partition.topic)) is not None
+        }
         for partition in there.keys() & here.keys():
             place = GroupPlace(name, here[partition].offset, there[partition].offset)
             if min(place.source, place.target) >= 0:  # -1: some clients write it for no position

@@ -1,6 +1,6 @@
 """Asks both clusters for the rights that they keep."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 from runtime.configuration.flow_section import AclSync
@@ -16,10 +16,11 @@ from wire.net.topic_rights import RightsOff, TopicRight, cluster_rights, topic_r
 
 
 async def ask_rights(
-    source: Site, target: Site, *, topics: Collection[str], sync: AclSync
+    source: Site, target: Site, *, mirrored: Mapping[str, str], sync: AclSync
 ) -> tuple[tuple[DifferentRight, ...], str | None]:
     """Return the rights that differ, or why they cannot be compared.
 
+    `mirrored` are the source's topics, each with its name on the target.
     A cluster without an authorizer has none, and one may forbid to ask; neither is a fault of what
     the mirror copied. Raises CannotTell for a cluster that does not answer.
     """
@@ -30,7 +31,7 @@ async def ask_rights(
             if isinstance(answer, str):
                 return (), f"{site.name}: {answer}"
             held.append(answer)
-    of_topics = different_rights(held[0], held[2], topics=topics, sync=sync)
+    of_topics = different_rights(held[0], held[2], mirrored=mirrored, sync=sync)
     return (*of_topics, *different_cluster_rights(held[1], held[3])), None
 
 

@@ -64,6 +64,23 @@ class TopicFilter:
         """Return whether the topic is audited."""
         return self.flow.moves(topic) and (not self.only or topic in self.only)
 
+    @property
+    def on_target(self) -> "CopiesOf":
+        """Return the same topics by the names that they have on the target."""
+        return CopiesOf(self)
+
+
+@dataclass(frozen=True, slots=True)
+class CopiesOf:
+    """The copies on a flow's target of some of its topics."""
+
+    topics: TopicFilter
+
+    def matches(self, topic: str) -> bool:
+        """Return whether the topic, by the target's name, is the copy of one that is audited."""
+        source_topic = self.topics.flow.names.on_source(topic)
+        return source_topic is not None and self.topics.matches(source_topic)
+
 
 async def take_snapshot(
     configuration: Configuration, wants: TopicFilter, *, now_ms: int
@@ -72,7 +89,7 @@ async def take_snapshot(
     flow, clusters = wants.flow, configuration.clusters
     async with (
         open_site(clusters[flow.source], wants) as source,
-        open_site(clusters[flow.target], wants) as target,
+        open_site(clusters[flow.target], wants.on_target) as target,
     ):
         await _require_same_settings(configuration, flow)
         promotion = await _promotion(configuration, wants)
@@ -81,17 +98,18 @@ async def take_snapshot(
         if promotion is None and not wants.is_both_ways:
             places = await group_places(source.cluster, target.cluster, flow)
         while True:
-            on_target = await ask_bounds(target)
+            on_target = (await ask_bounds(target)).renamed(flow.names.on_source)
             on_source = await ask_bounds(source)
             before, promotion = promotion, await _promotion(configuration, wants)
             if promotion == before:
                 break
         partitions = {*on_source.logs, *on_target.logs}
         brought = await _brought(configuration, source, target, wants, partitions)
-        rights, not_compared = await ask_rights(
-            source, target, topics=on_source.topics, sync=flow.acls
+        names = {topic: flow.names.on_target(topic) for topic in on_source.topics}
+        rights, not_compared = await ask_rights(source, target, mirrored=names, sync=flow.acls)
+        await _require_absent(
+            target, {names[topic] for topic in on_source.topics - on_target.topics}
         )
-        await _require_absent(target, on_source.topics - on_target.topics)
         await _require_absent(source, on_target.topics - on_source.topics)
     _require_all_found(wants, on_source.topics)
     joined = join_bounds(
@@ -108,8 +126,11 @@ async def take_snapshot(
         target=flow.target,
         taken_ms=now_ms,
         promotion=None if promotion is None else promotion.epoch,
-        partitions=tuple(_with_promise(bounds, promised) for bounds in joined),
-        only_on_target=tuple(sorted(on_target.topics - on_source.topics)),
+        partitions=tuple(_complete(bounds, names, promised) for bounds in joined),
+        only_on_target=tuple(
+            sorted(map(flow.names.on_target, on_target.topics - on_source.topics))
+        ),
+        prefix=f"{flow.source}{flow.separator}" if flow.is_prefixed else "",
         places=places.by_partition,
         maps={} if wants.is_both_ways else _advanced(brought.state, on_target.logs),
         unaudited=(*places.unaudited, *brought.unaudited),
@@ -141,12 +162,20 @@ def _different_settings(
     )
 
 
-def _with_promise(
-    bounds: PartitionBounds, promised: Mapping[TopicPartition, Promise]
+def _complete(
+    bounds: PartitionBounds,
+    names: Mapping[str, str],
+    promised: Mapping[TopicPartition, Promise],
 ) -> PartitionBounds:
+    """Return the bounds with the topic's name on the target, and what the mirror promised."""
     if bounds.is_both_ways:
         return bounds
-    return replace(bounds, promise=promised.get(TopicPartition(bounds.topic, bounds.partition)))
+    name = names[bounds.topic]
+    return replace(
+        bounds,
+        target_topic=None if name == bounds.topic else name,
+        promise=promised.get(TopicPartition(bounds.topic, bounds.partition)),
+    )
 
 
 def _advanced(state: MapState, logs: Logs) -> Mapping[TopicPartition, OffsetMap]:
@@ -175,7 +204,7 @@ async def _require_same_settings(configuration: Configuration, flow: FlowConfig)
 async def _promotion(configuration: Configuration, wants: TopicFilter) -> Promotion | None:
     """Return the promotion that ended the flow, if one has, and none has started it again."""
     flow = wants.flow
-    if flow.is_active_active:
+    if not flow.heeds_promotions:
         return None
     return promotion_of(
         await _journals(configuration),

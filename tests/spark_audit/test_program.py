@@ -31,6 +31,7 @@ from tests.dc_yaml import dc_yaml, flow
 from tests.mirror.daemon import wait_until
 from tests.zookeeper import look
 from wire.net import open_cluster
+from wire.topic_partition import TopicPartition
 
 pytestmark = [
     pytest.mark.integration,
@@ -447,6 +448,7 @@ def _task(sites: Stage, **changes: Any) -> ScanTask:
         cluster="dc1",
         bootstrap=tuple(cluster.addresses),
         topic_id=UUID(int=0),
+        place=TopicPartition("equal", 0),
         log=ScannedLog(side=Side.SOURCE, topic="equal", partition=0),
         start=0,
         stop=BULK // PARTITIONS,

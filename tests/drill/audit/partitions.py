@@ -28,6 +28,11 @@ class TopicKind:
     is_transactional: bool = False
     is_compacted: bool = False
     both_ways: bool = False
+    is_prefixed: bool = False
+
+    def topic_at(self, site: int) -> str:
+        """Return the topic's name at a site."""
+        return f"dc1.{self.name}" if self.is_prefixed and site == 1 else self.name
 
     @property
     def plants(self) -> Mapping[str, Plant]:
@@ -50,6 +55,9 @@ KINDS: Final = (
     TopicKind(name="snappy", compression=Compression.SNAPPY),
     TopicKind(name="transactional", is_transactional=True),
     TopicKind(name="compacted", is_compacted=True),
+    TopicKind(name="prefixed", is_prefixed=True),
+    TopicKind(name="prefixed-transactional", is_prefixed=True, is_transactional=True),
+    TopicKind(name="prefixed-compacted", is_prefixed=True, is_compacted=True),
     TopicKind(name="both", both_ways=True),
     TopicKind(name="both-compacted", both_ways=True, is_compacted=True),
 )

@@ -38,8 +38,8 @@ from wire.topic_partition import TopicPartition
 SITES: Final = ("dc1", "dc2")
 OVERRIDES: Final = {"log.cleaner.enable": "false", "auto.create.topics.enable": "false"}
 """What cleaners took is planted; none may go on."""
-ONE_WAY, BOTH_WAYS = "/one-way", "/both-ways"
-"""The paths of two files in the witness."""
+ONE_WAY, BOTH_WAYS, PREFIXED = "/one-way", "/both-ways", "/prefixed"
+"""The paths of the files in the witness."""
 MARKS: Final = (".kafka_cleanshutdown", "recovery-point-offset-checkpoint")
 """Of the brokers that created the topics; without them a broker reads its logs anew."""
 STATUSES: Final = (0, 1)
@@ -66,7 +66,7 @@ class Stage:
                 yield spark
 
             patch.setattr("spark_audit.run.open_session", there_is_one)
-            for file in (self._one_way(), self._both_ways()):
+            for file in (self._one_way(), self._prefixed(), self._both_ways()):
                 told |= self._audit(file)
         return told
 
@@ -83,11 +83,14 @@ class Stage:
         return told_by(Result(output).findings())
 
     def _one_way(self) -> Path:
-        topics = _names(one for one in self.planted if not one.kind.both_ways)
-        return self._file("one-way", ONE_WAY, [flow(topics=topics)])
+        return self._file("one-way", ONE_WAY, [flow(topics=_names(self.planted, ONE_WAY))])
+
+    def _prefixed(self) -> Path:
+        topics = _names(self.planted, PREFIXED)
+        return self._file("prefixed", PREFIXED, [flow(topics=topics, names="prefixed")])
 
     def _both_ways(self) -> Path:
-        topics = _names(one for one in self.planted if one.kind.both_ways)
+        topics = _names(self.planted, BOTH_WAYS)
         ways = [
             flow(source, target, topics=topics, active_active=True)
             for source, target in (SITES, SITES[::-1])
@@ -110,8 +113,15 @@ class Stage:
         return file
 
 
-def _names(planted: Iterable[Planted]) -> list[str]:
-    return sorted({one.topic for one in planted})
+def _path(planted: Planted) -> str:
+    """Return the witness's path of the file in which the partition is audited."""
+    if planted.kind.both_ways:
+        return BOTH_WAYS
+    return PREFIXED if planted.kind.is_prefixed else ONE_WAY
+
+
+def _names(planted: Iterable[Planted], path: str) -> list[str]:
+    return sorted({one.topic for one in planted if _path(one) == path})
 
 
 @contextmanager
@@ -123,7 +133,7 @@ def staged(folder: Path, planted: Sequence[Planted], now_ms: int) -> Iterator[St
     )
     with run_together(*clusters):
         for site, cluster in enumerate(clusters):
-            _create_topics(cluster, SITES[1 - site], planted)
+            _create_topics(cluster, site, planted)
     for site, cluster in enumerate(clusters):
         _lay(cluster, site, planted)
     with run_together(*clusters):
@@ -131,17 +141,19 @@ def staged(folder: Path, planted: Sequence[Planted], now_ms: int) -> Iterator[St
             _damage(cluster, site, planted)
             trio.run(_commit, cluster, site, planted)
         trio.run(_write_maps, clusters, clusters[1].zookeeper, planted)
-        _promise(clusters[1], planted, now_ms)
+        for path in (ONE_WAY, PREFIXED):
+            _promise(clusters[1], path, planted, now_ms)
         yield Stage(clusters=clusters, folder=folder, planted=planted)
 
 
-def _create_topics(cluster: RunningCluster, other: str, planted: Sequence[Planted]) -> None:
+def _create_topics(cluster: RunningCluster, site: int, planted: Sequence[Planted]) -> None:
     counts: dict[str, int] = {}
     compacted: set[str] = set()
     for one in planted:
-        counts[one.topic] = max(counts.get(one.topic, 0), one.partition + 1)
+        name = one.kind.topic_at(site)
+        counts[name] = max(counts.get(name, 0), one.partition + 1)
         if one.kind.is_compacted:
-            compacted.add(one.topic)
+            compacted.add(name)
     topics = [
         NewTopic(
             name,
@@ -154,7 +166,8 @@ def _create_topics(cluster: RunningCluster, other: str, planted: Sequence[Plante
         )
         for name, count in counts.items()
     ]
-    topics.append(NewTopic(map_topic_name(other), 1, 1, config={"cleanup.policy": "compact"}))
+    map_topic = map_topic_name(SITES[1 - site])
+    topics.append(NewTopic(map_topic, 1, 1, config={"cleanup.policy": "compact"}))
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     for result in admin.create_topics(topics).values():
         result.result(60)
@@ -170,7 +183,7 @@ def _lay(cluster: RunningCluster, site: int, planted: Sequence[Planted]) -> None
     for mark in MARKS:
         (logs / mark).unlink(missing_ok=True)
     for one in planted:
-        folder = logs / f"{one.topic}-{one.partition}"
+        folder = logs / f"{one.kind.topic_at(site)}-{one.partition}"
         for made in folder.iterdir():
             if made.name != "partition.metadata":
                 made.unlink()
@@ -187,7 +200,7 @@ def _damage(cluster: RunningCluster, site: int, planted: Sequence[Planted]) -> N
     """Flip bits on the disk of a broker that serves them."""
     logs = _logs(cluster)
     for one in planted:
-        segment = _segment(logs / f"{one.topic}-{one.partition}", one.sides[site])
+        segment = _segment(logs / f"{one.kind.topic_at(site)}-{one.partition}", one.sides[site])
         with segment.open("r+b") as log:
             for position, batch, is_damaged in batches_at(one.sides[site]):
                 if is_damaged:
@@ -199,18 +212,19 @@ async def _write_maps(
     clusters: Sequence[RunningCluster], witness: str, planted: Sequence[Planted]
 ) -> None:
     """Write what the mirrors of each file say of what they brought, as its registered writers."""
-    pieces = [
-        piece_start(one.topic, one.partition, source_start=source, place=Place(place))
-        for one in planted
-        for source, place in one.pieces or ()
-    ]
+    pieces: dict[str, list[Any]] = {ONE_WAY: [], PREFIXED: [], BOTH_WAYS: []}
+    for one in planted:
+        pieces[_path(one)] += (
+            piece_start(one.topic, one.partition, source_start=source, place=Place(place))
+            for source, place in one.pieces or ()
+        )
     async with open_zookeeper(witness, session_timeout_ms=10_000) as zookeeper:
-        for path, site, said in ((ONE_WAY, 1, pieces), (BOTH_WAYS, 1, []), (BOTH_WAYS, 0, [])):
+        for path, site in ((ONE_WAY, 1), (PREFIXED, 1), (BOTH_WAYS, 1), (BOTH_WAYS, 0)):
             source, target = SITES[1 - site], SITES[site]
             mirror = MirrorProducer(producer_id=MIRRORS[1 - site], producer_epoch=0)
             writers = WitnessWriters(zookeeper, WitnessPaths(root=path), source, target)
             async with open_cluster(clusters[site].addresses, client_id="drill") as client:
-                records = [mirror_producer(mirror), *said]
+                records = [mirror_producer(mirror), *pieces[path]]
                 await append_to_map(client, map_topic_name(source), records, writers)
 
 
@@ -219,7 +233,7 @@ async def _commit(cluster: RunningCluster, site: int, planted: Sequence[Planted]
     positions: dict[str, dict[TopicPartition, tuple[int, str]]] = {}
     for one in planted:
         for place in one.places:
-            where = TopicPartition(one.topic, one.partition)
+            where = TopicPartition(one.kind.topic_at(site), one.partition)
             offset = (place.source, place.target)[site]
             positions.setdefault(place.group, {})[where] = offset, ""
     async with open_cluster(cluster.addresses, client_id="drill") as client:
@@ -227,17 +241,17 @@ async def _commit(cluster: RunningCluster, site: int, planted: Sequence[Planted]
             await commit_group_offsets(client, group, offsets)
 
 
-def _promise(cluster: RunningCluster, planted: Sequence[Planted], now_ms: int) -> None:
+def _promise(cluster: RunningCluster, path: str, planted: Sequence[Planted], now_ms: int) -> None:
     """Have the mirror say in the witness how far it had brought everything."""
     ends: Mapping[TopicPartition, KnownEnd] = {
         TopicPartition(one.topic, one.partition): KnownEnd(
             end=one.promised, heard_ms=now_ms, level_ms=now_ms
         )
         for one in planted
-        if one.promised is not None
+        if one.promised is not None and _path(one) == path
     }
     document: Any = KnownEnds(at_ms=now_ms, ends=ends).encode()
-    paths = WitnessPaths(root=ONE_WAY)
+    paths = WitnessPaths(root=path)
     witness = KazooClient(cluster.zookeeper)
     witness.start()
     try:

@@ -119,6 +119,20 @@ def test_of_two_sites_the_one_that_has_evidence_is_asked() -> None:
     assert "it was truncated" in believed.untold[PLACE]
 
 
+def test_evidence_and_leaders_know_a_log_by_the_name_that_its_cluster_has_for_it() -> None:
+    copy = TopicPartition("dc1.orders", 0)
+    snapshot = replace(snapshot_of({PLACE: _pair()}), cluster_ids={"dc2": "c1"})
+    [bounds] = snapshot.partitions
+    snapshot = replace(snapshot, partitions=(replace(bounds, target_topic="dc1.orders"),))
+    told = {"dc2": RememberedSite(cluster="c1", logs={copy: LOG})}
+    asked = consider(snapshot, told)
+    assert asked.epochs(Side.TARGET) == {copy: 4}
+    believed = believe(snapshot, asked, {Side.TARGET: {copy: EpochEnd(4, 35)}})
+    assert believed.kept == {(Side.TARGET, PLACE): LINKS}
+    believed = believe(snapshot, asked, {Side.TARGET: {copy: EpochEnd(4, 3)}})
+    assert believed.untold[PLACE].startswith("dc1.orders-0: ")
+
+
 def test_behind_a_promotion_nothing_behind_the_seal_is_kept_of_the_target() -> None:
     pair = _pair()
     pair.seal = Seal(mirrored_source_end=40, target_end=26)

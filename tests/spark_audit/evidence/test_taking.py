@@ -1,7 +1,9 @@
 """One night at a site: what is read, and what it adds to what is remembered."""
 
+from pathlib import Path
 from uuid import UUID
 
+from runtime.configuration.config import load
 from spark_audit.evidence.belief import Disbelief
 from spark_audit.evidence.links import Link, Turns
 from spark_audit.evidence.remembered import RememberedLog, remembered
@@ -17,7 +19,9 @@ from spark_audit.evidence.taking import (
     without_memory,
 )
 from spark_audit.scan.scan_rows import RowKind, ScanRow, failure_row
+from spark_audit.site_digest import WantedTopics
 from spark_audit.snapshot.bounds import LogBounds
+from tests.dc_yaml import dc_yaml, flow
 from wire.topic_partition import TopicPartition
 
 PLACE = TopicPartition("orders", 0)
@@ -97,3 +101,11 @@ def test_topics_made_again_and_compacted_ones_are_forgotten() -> None:
     assert tonight.new() == []
     before = note_of(without_memory(PLACE, NOW, None), [_row(0, 10), _row(10, 20)])
     assert _log(before, note_of(tonight, [])).links == ()
+
+
+def test_a_night_takes_copies_under_prefixed_names_where_they_lie(tmp_path: Path) -> None:
+    file = tmp_path / "dc.yaml"
+    file.write_text(dc_yaml(flow(topics="orders", names="prefixed")))
+    topics = {site: WantedTopics(load(file), site) for site in ("dc1", "dc2")}
+    assert [topics["dc1"].matches(name) for name in ("orders", "dc1.orders")] == [True, False]
+    assert [topics["dc2"].matches(name) for name in ("orders", "dc1.orders")] == [False, True]

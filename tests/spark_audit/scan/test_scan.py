@@ -27,6 +27,7 @@ from wire.headers import RequestHeader
 from wire.messages.fetch import FetchRequest, FetchResponse
 from wire.primitives import ZERO_UUID
 from wire.record_batch import Record, build_batch
+from wire.topic_partition import TopicPartition
 
 FETCH = 1
 METADATA = 3
@@ -57,6 +58,7 @@ def _fill(fake: FakeCluster, records: int) -> ScanTask:
         cluster="dc1",
         bootstrap=tuple(fake.bootstrap),
         topic_id=ZERO_UUID,
+        place=TopicPartition("t", 0),
         log=ScannedLog(side=Side.SOURCE, topic="t", partition=0),
         start=0,
         stop=1,
@@ -127,7 +129,7 @@ async def test_logs_are_read_side_by_side() -> None:
         other.topic_id = ZERO_UUID
         other.partitions[0].batches = fake.topics["t"].partitions[0].batches
         other.partitions[0].end = 2
-        second = replace(first, log=replace(first.log, topic="u"))
+        second = replace(first, place=TopicPartition("u", 0))
         asked = [trio.Event(), trio.Event()]
 
         def hold(number: int) -> None:
@@ -160,7 +162,7 @@ async def test_many_logs_are_read_over_one_connection_with_one_question_for_thei
         other = fake.create_topic("u", 0)
         other.topic_id = ZERO_UUID
         other.partitions[0] = fake.topics["t"].partitions[0]
-        second = replace(first, log=replace(first.log, topic="u"), start=1, stop=2, log_stop=2)
+        second = replace(first, place=TopicPartition("u", 0), start=1, stop=2, log_stop=2)
         broker = fake.brokers[0]
         found = await trio.to_thread.run_sync(scan, [first, second] * 20)
         asked = Counter(header.api_key for header, _ in broker.asked)

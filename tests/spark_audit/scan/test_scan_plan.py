@@ -21,12 +21,15 @@ from spark_audit.snapshot.bounds import LogBounds, PartitionBounds, Snapshot
 from spark_audit.snapshot.origins import Brought, Part
 from spark_audit.snapshot.seals import Seal
 from spark_audit.snapshot.side import Side
+from wire.topic_partition import TopicPartition
 
 TO_SOURCE = Brought(producer_ids=frozenset({1}))
 TO_TARGET = Brought(producer_ids=frozenset({2}))
 
 
-def _planner(seal: Seal | None = None, *, both: bool = False) -> Planner:
+def _planner(
+    seal: Seal | None = None, *, both: bool = False, target_topic: str | None = None
+) -> Planner:
     source = LogBounds(start=5, stop=2_500_000, topic_id=UUID(int=7), is_compacted=False)
     target = LogBounds(start=0, stop=900, topic_id=UUID(int=8), is_compacted=False)
     bounds = PartitionBounds(
@@ -37,6 +40,7 @@ def _planner(seal: Seal | None = None, *, both: bool = False) -> Planner:
         seal=seal,
         to_source=TO_SOURCE if both else None,
         to_target=TO_TARGET if both else None,
+        target_topic=target_topic,
     )
     snapshot = Snapshot(
         flow="dc1->dc2",
@@ -64,6 +68,15 @@ def test_a_task_names_its_own_cluster_and_topic_id() -> None:
     assert found == {
         (Side.SOURCE, (("a", 1),), UUID(int=7)),
         (Side.TARGET, (("b", 2),), UUID(int=8)),
+    }
+
+
+def test_a_task_reads_its_log_by_the_name_of_its_own_cluster() -> None:
+    planner = _planner(target_topic="dc1.t")
+    found = {(task.log.side, task.place, task.log.topic) for task in planner.ranges()}
+    assert found == {
+        (Side.SOURCE, TopicPartition("t", 3), "t"),
+        (Side.TARGET, TopicPartition("dc1.t", 3), "t"),
     }
 
 

@@ -59,7 +59,7 @@ def right(
 def differing(
     source: set[TopicRight], target: set[TopicRight], sync: AclSync = AclSync.DOWNGRADED
 ) -> list[DifferentRight]:
-    return different_rights(source, target, topics={"t"}, sync=sync)
+    return different_rights(source, target, mirrored={"t": "t"}, sync=sync)
 
 
 def test_a_right_that_the_mirror_carries_and_the_target_lacks_is_a_finding() -> None:
@@ -101,6 +101,15 @@ def test_a_right_that_arrives_as_another_is_looked_for_as_that() -> None:
     assert [one.explained for one in found] == [None, KEPT_BACK]
     assert found[0].right == "ALLOW READ to User:a from *"
     assert not differing({everything}, {everything, right()})
+
+
+def test_rights_are_looked_for_under_the_name_that_the_topic_has_on_the_target() -> None:
+    find = partial(different_rights, mirrored={"t": "dc1.t"}, sync=AclSync.DOWNGRADED)
+    assert not find({right()}, {right(topic="dc1.t")})
+    [lacking] = find({right()}, {right()})
+    assert (lacking.resource, lacking.is_on_source, lacking.explained) == ("t", True, None)
+    [surplus] = find(set(), {right(topic="dc1.t")})
+    assert (surplus.is_on_source, surplus.explained) == (False, SURPLUS)
 
 
 def test_rights_to_other_topics_are_no_matter_and_very_many_are_counted() -> None:
@@ -175,7 +184,7 @@ async def test_a_cluster_that_has_no_rights_or_tells_none_is_not_compared(
     error: ErrorCode, why: str
 ) -> None:
     async with two_sites() as (sites, held):
-        ask = partial(ask_rights, *sites, topics={"t"}, sync=AclSync.DOWNGRADED)
+        ask = partial(ask_rights, *sites, mirrored={"t": "t"}, sync=AclSync.DOWNGRADED)
         found, not_compared = await ask()
         assert ([one.explained for one in found], not_compared) == ([None], None)
         held[1].error = error

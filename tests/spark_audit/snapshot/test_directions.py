@@ -84,6 +84,14 @@ def test_of_sites_both_written_to_both_directions_are_compared_by_origin(tmp_pat
     assert compared == [("dc1->dc2", True), ("dc2->dc1", True)]
 
 
+def test_with_prefixed_names_each_direction_is_compared_by_itself(tmp_path: Path) -> None:
+    configuration = _configuration(tmp_path, FORTH, BACK, names="prefixed")
+    assert not has_ways_back(configuration)
+    for active in (None, ActiveSite(site="dc2", epoch=3)):
+        compared = _compared(configuration, active)
+        assert compared == [("dc1->dc2", False), ("dc2->dc1", False)]
+
+
 def test_the_first_promotion_during_the_snapshot_is_told(tmp_path: Path) -> None:
     promoted = replace(UNTOUCHED, promotion=1)
     both = _configuration(tmp_path, FORTH, BACK)

@@ -176,6 +176,20 @@ async def test_what_no_mirror_takes_is_not_audited(
     assert {one.topic for one in snapshot.partitions} == {"orders"}
 
 
+async def test_copies_under_prefixed_names_are_audited_as_the_topics_that_they_copy(
+    tmp_path: Path,
+) -> None:
+    async with _sites("orders dc2.theirs", "dc1.orders dc1.stray theirs") as (dc1, dc2):
+        configuration = _configuration(tmp_path, dc1, dc2, names="prefixed")
+        wants = TopicFilter(flow=configuration.flows[0])
+        dc2.topics["dc1.orders"].partitions[0].end = 7
+        snapshot = await take_snapshot(configuration, wants, now_ms=5)
+    [orders] = snapshot.partitions
+    assert (orders.topic, orders.target_topic) == ("orders", "dc1.orders")
+    assert (orders.source.stop, orders.target.stop) == (10, 7)
+    assert (snapshot.only_on_target, snapshot.prefix) == (("dc1.stray",), "dc1.")
+
+
 async def test_a_promotion_in_the_midst_of_a_snapshot_begins_it_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
