@@ -1,9 +1,9 @@
 """The records of `__transaction_state`, as Kafka's transaction coordinator writes and reads them.
 
 Every key and value starts with an int16 version. Key 0 is a transactional id. Values are read in
-versions 0 and 1 (1 is flexible) and written as Kafka 3.9 writes them, as 0. A null value is a
-tombstone: the id has expired. Source of the layouts: Kafka's `TransactionLogKey.json` and
-`TransactionLogValue.json`.
+versions 0 and 1 (1 is flexible). They are written as Kafka 3.9 writes them, as 0, except where only
+1 has a place for what is kept. A null value is a tombstone: the id has expired. Source of the
+layouts: Kafka's `TransactionLogKey.json` and `TransactionLogValue.json`.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,10 @@ from wire.schema import decode_prefix, encode, int8, int16, int32, int64, messag
 from wire.topic_partition import TopicPartition
 
 KEY_VERSION: Final = 0
-VALUE_VERSION: Final = 0
+PLAIN, FLEXIBLE = 0, 1
+"""Versions of a value."""
+BUMPS_EPOCH: Final = 2
+"""The transaction version whose clients get the next epoch with each end (KIP-890)."""
 NO_TIMESTAMP: Final = -1
 _VERSION_BYTES: Final = 2
 
@@ -56,7 +59,11 @@ class TransactionMetadata:
     updated_ms: int = NO_TIMESTAMP
     started_ms: int = NO_TIMESTAMP
     previous_producer_id: int = -1
-    """The one before the last change of ids, -1 for none; version 0 cannot hold it."""
+    """The one before the last change of ids, -1 for none."""
+    next_producer_id: int = -1
+    """The one that follows once the end is complete, as epochs are used up; -1 for none."""
+    client_version: int = 0
+    """The transaction version of the client whose transaction it is: BUMPS_EPOCH, or less."""
     previous_epoch: int = -1
     """The one of the producer that asked for this one, -1 for none; no version holds it."""
 
@@ -123,6 +130,8 @@ def encode_value(value: TransactionMetadata) -> bytes:
     is_empty = value.status is TransactionStatus.EMPTY
     written = _Value(
         producer_id=value.producer_id,
+        previous_producer_id=value.previous_producer_id,
+        next_producer_id=value.next_producer_id,
         producer_epoch=value.producer_epoch,
         transaction_timeout_ms=value.timeout_ms,
         transaction_status=value.status,
@@ -134,8 +143,13 @@ def encode_value(value: TransactionMetadata) -> bytes:
         ),
         transaction_last_update_timestamp_ms=value.updated_ms,
         transaction_start_timestamp_ms=value.started_ms,
+        client_transaction_version=value.client_version,
     )
-    return VALUE_VERSION.to_bytes(_VERSION_BYTES) + encode(written, VALUE_VERSION)
+    is_plain = (
+        value.previous_producer_id == value.next_producer_id == -1 and value.client_version == 0
+    )
+    version = PLAIN if is_plain else FLEXIBLE
+    return version.to_bytes(_VERSION_BYTES) + encode(written, version)
 
 
 def decode_value(value: Buffer) -> TransactionMetadata:
@@ -162,6 +176,8 @@ def decode_value(value: Buffer) -> TransactionMetadata:
         updated_ms=read.transaction_last_update_timestamp_ms,
         started_ms=read.transaction_start_timestamp_ms,
         previous_producer_id=read.previous_producer_id,
+        next_producer_id=read.next_producer_id,
+        client_version=read.client_transaction_version,
     )
 
 

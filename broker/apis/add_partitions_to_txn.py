@@ -1,7 +1,7 @@
 """AddPartitionsToTxn: partitions that are going to be written to in a transaction.
 
-A client adds to its own one; brokers ask, from version 4 on, also whether a partition is part of
-one (KIP-890).
+A client adds to its own one. Brokers ask, from version 4 on, also whether a partition is part of
+one, and add for clients of transaction version 2 (KIP-890).
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,6 +21,7 @@ from wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from wire.topic_partition import TopicPartition
+from wire.transaction_state import BUMPS_EPOCH
 
 FENCED_SINCE: Final = 2
 OF_BROKERS_SINCE: Final = 4
@@ -75,7 +76,10 @@ async def _add(
             for name in names
         }
     error = await call.node.transactions.add_partitions(
-        asked.transactional_id, _producer(asked), frozenset(names)
+        asked.transactional_id,
+        _producer(asked),
+        frozenset(names),
+        client_version=BUMPS_EPOCH if call.api_version >= OF_BROKERS_SINCE else 0,
     )
     if error is ErrorCode.PRODUCER_FENCED and call.api_version < FENCED_SINCE:
         error = ErrorCode.INVALID_PRODUCER_EPOCH

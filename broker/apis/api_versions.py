@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from broker.apis.api import Api
+from broker.config import BrokerConfig
 from broker.context import Call, Handler
 from wire.errors import ErrorCode
 from wire.messages.api_versions import (
@@ -12,12 +13,16 @@ from wire.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
+from wire.transaction_state import BUMPS_EPOCH
 
 GROUP_VERSION: Final = "group.version"
 """The feature that Kafka 4 has at 1 where the new group protocol is served (KIP-848)."""
-SUPPORTED: Final = (SupportedFeatureKey(name=GROUP_VERSION, min_version=0, max_version=1),)
-FINALIZED: Final = (
-    FinalizedFeatureKey(name=GROUP_VERSION, max_version_level=1, min_version_level=1),
+TRANSACTION_VERSION: Final = "transaction.version"
+"""The feature at which Kafka's clients use what Produce, TxnOffsetCommit and EndTxn do since their
+newest versions (KIP-890)."""
+SUPPORTED: Final = (
+    SupportedFeatureKey(name=GROUP_VERSION, min_version=0, max_version=1),
+    SupportedFeatureKey(name=TRANSACTION_VERSION, min_version=0, max_version=BUMPS_EPOCH),
 )
 FROM_ZERO_SINCE: Final = 4
 """Clients of older versions give up at a feature that begins at 0."""
@@ -32,11 +37,17 @@ def handler(served: Callable[[], Iterable[Api]]) -> Handler:
             api_keys=tuple(api.listed for api in served()),
             supported_features=SUPPORTED if call.api_version >= FROM_ZERO_SINCE else (),
             finalized_features_epoch=0,
-            finalized_features=(
-                FINALIZED
-                if "consumer" in call.node.config.group_coordinator_rebalance_protocols
-                else ()
-            ),
+            finalized_features=_finalized(call.node.config),
         )
 
     return handle
+
+
+def _finalized(config: BrokerConfig) -> tuple[FinalizedFeatureKey, ...]:
+    levels = {TRANSACTION_VERSION: BUMPS_EPOCH}
+    if "consumer" in config.group_coordinator_rebalance_protocols:
+        levels[GROUP_VERSION] = 1
+    return tuple(
+        FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+        for name, level in sorted(levels.items())
+    )

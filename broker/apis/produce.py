@@ -38,6 +38,7 @@ from wire.record_batch import HEADER_BYTES, CorruptBatch, claims_transaction, pa
 
 NO_ANSWER: Final = 0
 ABORTABLE_SINCE: Final = 11
+ADDS_SINCE: Final = 12
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """Whom Apache Kafka lets write to internal topics (ReplicaManager.appendToLocalLog); all others
 could feed the coordinators what they do not expect."""
@@ -159,7 +160,9 @@ async def _check_before(
     if not header.is_transactional:
         return Checked(keys=keys)
     producer = Producer(producer_id=header.producer_id, epoch=header.producer_epoch)
-    error = await call.node.verifier.verify(led, request.transactional_id, producer)
+    error = await call.node.verifier.verify(
+        led, request.transactional_id, producer, adds=call.api_version >= ADDS_SINCE
+    )
     return Checked(keys=keys, transaction=error)
 
 

@@ -1,6 +1,7 @@
 """TxnOffsetCommit: positions of a group that count once a producer's transaction commits."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from broker.apis.positions import sorted_out
 from broker.context import Call
@@ -18,6 +19,8 @@ from wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 from wire.topic_partition import TopicPartition
+
+ADDS_SINCE: Final = 5
 
 
 async def handle(request: TxnOffsetCommitRequest, call: Call) -> TxnOffsetCommitResponse:
@@ -39,7 +42,9 @@ async def _commit(
     if not isinstance(led, Partition):
         return ErrorCode.NOT_COORDINATOR
     producer = Producer(producer_id=request.producer_id, epoch=request.producer_epoch)
-    error = await call.node.verifier.verify(led, request.transactional_id, producer)
+    error = await call.node.verifier.verify(
+        led, request.transactional_id, producer, adds=call.api_version >= ADDS_SINCE
+    )
     if error in ASK_AGAIN:
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS  # of whichever coordinator; ask again
     if error is not ErrorCode.NONE:

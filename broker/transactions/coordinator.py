@@ -19,8 +19,9 @@ from broker.coordinator_log import wait_safe
 from broker.led_partition import TRANSACTION_STATE, LedPartition, NotLeader
 from broker.log.results import StorageError
 from broker.metadata_cache import MetadataCache
-from broker.transactions import decisions
+from broker.transactions import decisions, ending
 from broker.transactions.decisions import Decided, NeedsProducerId, Producer
+from broker.transactions.ending import EndAsked
 from broker.transactions.loading import load
 from broker.transactions.marking import TransactionEnd
 from broker.transactions.settings import MOST_ID_BYTES, TransactionSettings
@@ -108,16 +109,27 @@ class TransactionCoordinator:
         """Give a producer its id and epoch. Raises ZooKeeperFault when no id can be had."""
         if not 0 < asked.timeout_ms <= self._settings.max_timeout_ms:
             return ErrorCode.INVALID_TRANSACTION_TIMEOUT
+        return await self._who(asked.transactional_id, partial(_init, asked))
+
+    async def _who(
+        self, transactional_id: str, decide: Callable[[int | None, Transactions, int], Decision]
+    ) -> Producer | ErrorCode:
+        """Decide who a producer is, with a producer id that nobody has where that is needed."""
         fresh_id: int | None = None
         while True:
-            decided = await self.ask(asked.transactional_id, partial(_init, asked, fresh_id))
+            decided = await self.ask(transactional_id, partial(decide, fresh_id))
             if isinstance(decided, ErrorCode | Producer):
                 return decided
             assert isinstance(decided, NeedsProducerId)
             fresh_id = await self._node.next_producer_id()
 
     async def add_partitions(
-        self, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition]
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partitions: frozenset[TopicPartition],
+        *,
+        client_version: int = 0,
     ) -> ErrorCode:
         """Make partitions part of the transaction."""
         return _code(
@@ -126,25 +138,23 @@ class TransactionCoordinator:
                 lambda known, now: _code_of(
                     transactional_id,
                     decisions.add_partitions(
-                        known.get(transactional_id), producer, partitions, now
+                        known.get(transactional_id),
+                        producer,
+                        partitions,
+                        now,
+                        client_version=client_version,
                     ),
                 ),
             )
         )
 
-    async def end(self, transactional_id: str, producer: Producer, *, is_commit: bool) -> ErrorCode:
-        """Commit or abort. The answer comes when that is safe; the markers follow."""
-        return _code(
-            await self.ask(
-                transactional_id,
-                lambda known, now: _code_of(
-                    transactional_id,
-                    decisions.end(
-                        known.get(transactional_id), producer, is_commit=is_commit, now_ms=now
-                    ),
-                ),
-            )
-        )
+    async def end(self, transactional_id: str, asked: EndAsked) -> Producer | ErrorCode:
+        """Commit or abort, and return who the producer is from now on.
+
+        The answer comes when that is safe; the markers follow. Raises ZooKeeperFault when no id can
+        be had for a producer whose epochs are used up.
+        """
+        return await self._who(transactional_id, partial(_end, transactional_id, asked))
 
     async def verify(
         self, transactional_id: str, producer: Producer, partition: TopicPartition
@@ -303,7 +313,7 @@ class TransactionCoordinator:
         if not await self._sender.send(ended, kept.partitions):
             return
         assert log.loaded.get(transactional_id) is kept, "only its completion follows an end"
-        done = decisions.complete(kept, self._node.clock.wall_ms())
+        done = ending.complete(kept, self._node.clock.wall_ms())
         error = self._write(log, [(transactional_id, done)])
         if error is not ErrorCode.NONE:  # whoever loads the log next has the markers written again
             _LOG.error("the end of %r is not noted: %s", transactional_id, error.name)
@@ -346,6 +356,23 @@ class TransactionCoordinator:
         ]
 
 
+def _end(
+    transactional_id: str,
+    asked: EndAsked,
+    fresh_id: int | None,
+    known: Transactions,
+    now_ms: int,
+) -> Decision:
+    before = known.get(transactional_id)
+    decided = ending.end(before, asked, fresh_id, now_ms)
+    if isinstance(decided, NeedsProducerId):
+        return Decision(decided)
+    after = decided.kept or before
+    if decided.error is not ErrorCode.NONE or after is None:
+        return _code_of(transactional_id, decided)
+    return Decision(ending.successor(after), _records(transactional_id, decided))
+
+
 def _init(asked: InitProducer, fresh_id: int | None, known: Transactions, now_ms: int) -> Decision:
     transactional_id = asked.transactional_id
     decided = decisions.init_producer(
@@ -362,8 +389,11 @@ def _init(asked: InitProducer, fresh_id: int | None, known: Transactions, now_ms
 
 
 def _code_of(transactional_id: str, decided: Decided) -> Decision:
-    records = () if decided.kept is None else ((transactional_id, decided.kept),)
-    return Decision(decided.error, records)
+    return Decision(decided.error, _records(transactional_id, decided))
+
+
+def _records(transactional_id: str, decided: Decided) -> tuple[TransactionRecord, ...]:
+    return () if decided.kept is None else ((transactional_id, decided.kept),)
 
 
 def _code(answer: object) -> ErrorCode:

@@ -6,7 +6,8 @@
       └── InitProducerId: the next epoch, or another producer id when epochs are used up
 
 An answer may be given only when what it rests on is safe, and so are the markers of an end. Rules
-and codes are Kafka's (TransactionCoordinator and TransactionMetadata; KIP-98, KIP-360).
+and codes are Kafka's (TransactionCoordinator and TransactionMetadata; KIP-98, KIP-360). Ends are
+decided in `ending`.
 """
 
 from collections.abc import Mapping
@@ -19,21 +20,25 @@ from wire.topic_partition import TopicPartition
 from wire.transaction_state import TransactionMetadata, TransactionStatus
 
 NO_EPOCH: Final = -1
+NO_ID: Final = -1
 LAST_EPOCH: Final = 2**15 - 2
 """The last one that a producer gets: there is always another one left to fence it."""
 
 _S: Final = TransactionStatus
 ALLOWED: Final[Mapping[TransactionStatus, frozenset[TransactionStatus]]] = MappingProxyType(
     {
-        _S.EMPTY: frozenset({_S.EMPTY, _S.ONGOING}),
+        _S.EMPTY: frozenset({_S.EMPTY, _S.ONGOING, _S.PREPARE_ABORT}),
         _S.ONGOING: frozenset({_S.ONGOING, _S.PREPARE_COMMIT, _S.PREPARE_ABORT}),
         _S.PREPARE_COMMIT: frozenset({_S.COMPLETE_COMMIT}),
         _S.PREPARE_ABORT: frozenset({_S.COMPLETE_ABORT}),
-        _S.COMPLETE_COMMIT: frozenset({_S.EMPTY, _S.ONGOING}),
-        _S.COMPLETE_ABORT: frozenset({_S.EMPTY, _S.ONGOING}),
+        _S.COMPLETE_COMMIT: frozenset({_S.EMPTY, _S.ONGOING, _S.PREPARE_ABORT}),
+        _S.COMPLETE_ABORT: frozenset({_S.EMPTY, _S.ONGOING, _S.PREPARE_ABORT}),
     }
 )
-"""Where a status may lead; EMPTY to EMPTY and ONGOING to ONGOING change what is within."""
+"""Where a status may lead; EMPTY to EMPTY and ONGOING to ONGOING change what is within.
+
+Only clients of transaction version 2 abort what has not begun, for the sake of the epoch.
+"""
 ENDING: Final = frozenset({_S.PREPARE_COMMIT, _S.PREPARE_ABORT})
 AT_REST: Final = frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
 
@@ -58,9 +63,10 @@ class NeedsProducerId:
     """The decision needs a producer id that nobody has."""
 
 
-def _changed(
+def changed(
     known: TransactionMetadata, status: TransactionStatus, now_ms: int
 ) -> TransactionMetadata:
+    """Return it in another status, which has to follow the present one."""
     assert status in ALLOWED[known.status], f"{known.status.name} does not lead to {status.name}"
     return replace(known, status=status, updated_ms=now_ms)
 
@@ -83,7 +89,10 @@ def init_producer(
             return NeedsProducerId()
         return Decided(kept=_first(fresh_id, timeout_ms, now_ms))
     if expected is not None and not _may_be(known, expected):
-        return Decided(error=ErrorCode.PRODUCER_FENCED)
+        is_next = expected.producer_id == known.next_producer_id != NO_ID
+        return Decided(
+            error=ErrorCode.CONCURRENT_TRANSACTIONS if is_next else ErrorCode.PRODUCER_FENCED
+        )
     if known.status not in AT_REST:
         is_open = known.status is TransactionStatus.ONGOING
         fenced = fence(known, now_ms) if is_open else None
@@ -124,11 +133,12 @@ def _bumped(
         return Decided(error=ErrorCode.PRODUCER_FENCED)
     return Decided(
         kept=replace(
-            _changed(known, TransactionStatus.EMPTY, now_ms),
+            changed(known, TransactionStatus.EMPTY, now_ms),
             producer_epoch=epoch,
             previous_epoch=previous,
             timeout_ms=timeout_ms,
             started_ms=-1,
+            client_version=0,
         )
     )
 
@@ -153,12 +163,22 @@ def _rotated(
 
 def fence(known: TransactionMetadata, now_ms: int) -> TransactionMetadata:
     """Return the abort of an open transaction by which its producer can write no more."""
-    aborting = _changed(known, TransactionStatus.PREPARE_ABORT, now_ms)
-    return replace(aborting, producer_epoch=known.producer_epoch + 1, previous_epoch=NO_EPOCH)
+    aborting = changed(known, TransactionStatus.PREPARE_ABORT, now_ms)
+    return replace(
+        aborting,
+        producer_epoch=known.producer_epoch + 1,
+        previous_epoch=NO_EPOCH,
+        client_version=0,
+    )
 
 
-def _stranger(known: TransactionMetadata | None, producer: Producer) -> ErrorCode:
-    """Return why this is not the present producer of the transactional id, NONE if it is."""
+def stranger(known: TransactionMetadata | None, producer: Producer) -> ErrorCode:
+    """Return why this is not the present producer of the transactional id, NONE if it is.
+
+    The id that follows is the present one's too, as its client has been told, and has to wait.
+    """
+    if known is not None and producer.producer_id == known.next_producer_id != NO_ID:
+        return ErrorCode.CONCURRENT_TRANSACTIONS
     if known is None or known.producer_id != producer.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if known.producer_epoch != producer.epoch:
@@ -171,9 +191,15 @@ def add_partitions(
     producer: Producer,
     partitions: frozenset[TopicPartition],
     now_ms: int,
+    *,
+    client_version: int = 0,
 ) -> Decided:
-    """Make partitions part of the transaction, which begins with the first (AddPartitionsToTxn)."""
-    error = _stranger(known, producer)
+    """Make partitions part of the transaction, which begins with the first.
+
+    A client asks with AddPartitionsToTxn. One of transaction version 2 only writes, and the leaders
+    of what it writes to ask.
+    """
+    error = stranger(known, producer)
     if known is None or error is not ErrorCode.NONE:
         return Decided(error=error)
     if known.status in ENDING:
@@ -183,9 +209,10 @@ def add_partitions(
         return Decided()
     return Decided(
         kept=replace(
-            _changed(known, TransactionStatus.ONGOING, now_ms),
+            changed(known, TransactionStatus.ONGOING, now_ms),
             partitions=known.partitions | partitions,
             started_ms=known.started_ms if is_open else now_ms,
+            client_version=client_version,
         )
     )
 
@@ -194,7 +221,7 @@ def verify(
     known: TransactionMetadata | None, producer: Producer, partition: TopicPartition
 ) -> ErrorCode:
     """Say whether a partition is part of an open transaction of this producer (KIP-890)."""
-    error = _stranger(known, producer)
+    error = stranger(known, producer)
     if known is None or error is not ErrorCode.NONE:
         return error
     if known.status in ENDING:
@@ -202,31 +229,6 @@ def verify(
     if partition in known.partitions:
         return ErrorCode.NONE
     return ErrorCode.INVALID_TXN_STATE
-
-
-def end(
-    known: TransactionMetadata | None, producer: Producer, *, is_commit: bool, now_ms: int
-) -> Decided:
-    """Commit or abort (EndTxn); an end that has come already is said once more."""
-    error = _stranger(known, producer)
-    if known is None or error is not ErrorCode.NONE:
-        return Decided(error=error)
-    preparing = _S.PREPARE_COMMIT if is_commit else _S.PREPARE_ABORT
-    complete = _S.COMPLETE_COMMIT if is_commit else _S.COMPLETE_ABORT
-    if known.status is TransactionStatus.ONGOING:
-        return Decided(kept=_changed(known, preparing, now_ms))
-    if known.status is complete:
-        return Decided()
-    if known.status is preparing:
-        return Decided(error=ErrorCode.CONCURRENT_TRANSACTIONS)
-    return Decided(error=ErrorCode.INVALID_TXN_STATE)
-
-
-def complete(known: TransactionMetadata, now_ms: int) -> TransactionMetadata:
-    """Return an ended transaction whose end is written in each of its partitions."""
-    is_commit = known.status is TransactionStatus.PREPARE_COMMIT
-    status = _S.COMPLETE_COMMIT if is_commit else _S.COMPLETE_ABORT
-    return replace(_changed(known, status, now_ms), partitions=frozenset())
 
 
 def has_timed_out(known: TransactionMetadata, now_ms: int) -> bool:

@@ -1,12 +1,14 @@
 """Asks, before a transaction's first batch is appended, whether it is still open (KIP-890).
 
+Clients of transaction version 2 name no partitions beforehand: for them it adds the partition.
+
 A batch that comes late, behind the end of its transaction, would open it again, and nobody would
 ever end it: the last stable offset would stand still.
 """
 
 import logging
 from collections.abc import Iterator
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import trio
 
@@ -26,10 +28,15 @@ from wire.messages.add_partitions_to_txn import (
 from wire.net.errors import NetworkFault
 from wire.net.pool import ConnectionPool
 from wire.topic_partition import TopicPartition
+from wire.transaction_state import BUMPS_EPOCH
 
 _LOG = logging.getLogger(__name__)
 
 VERSION: Final = 4
+END_ENDS_WITHIN_S: Final = 0.1
+END_LOOKED_AT_S: Final = 0.02
+"""How long, and how often, a batch waits for the end of the transaction before, as in Kafka: its
+client has been told that it may go on."""
 ASKED_WITHIN_S: Final = 2.0
 """The producer's connection waits meanwhile; a coordinator that is cut off may be one no longer."""
 ASK_AGAIN: Final = frozenset(
@@ -54,6 +61,15 @@ class Host(Protocol):
     def transactions(self) -> TransactionCoordinator: ...
 
 
+class _Asked(NamedTuple):
+    """What a coordinator is asked: is this partition part of it, or, with `adds`, make it part."""
+
+    transactional_id: str
+    producer: Producer
+    name: TopicPartition
+    adds: bool
+
+
 class Verifier:
     """Asks the coordinator of a transactional id, wherever it is."""
 
@@ -62,61 +78,86 @@ class Verifier:
         self._pool = pool
 
     async def verify(
-        self, partition: Partition, transactional_id: str, producer: Producer
+        self,
+        partition: Partition,
+        transactional_id: str,
+        producer: Producer,
+        *,
+        adds: bool = False,
     ) -> ErrorCode:
         """Return NONE if a batch of the producer's transaction may be appended now.
 
         It holds until the caller lets go of the loop. What was appended while the coordinator was
-        asked may have ended the transaction, so it is asked again then.
+        asked may have ended the transaction, so it is asked again then. With `adds` the partition
+        becomes part of the transaction.
         """
-        name = TopicPartition(partition.topic, partition.index)
+        asked = _Asked(
+            transactional_id, producer, TopicPartition(partition.topic, partition.index), adds
+        )
         while True:
             known = partition.log.producer(producer.producer_id)
             if known is not None and known.is_in_transaction and known.epoch == producer.epoch:
                 return ErrorCode.NONE
-            error = await self._ask(transactional_id, producer, name)
+            error = await self._ask_patiently(asked)
             if error is not ErrorCode.NONE:
                 return error
             if partition.log.producer(producer.producer_id) is known:
                 return ErrorCode.NONE
 
-    async def _ask(
-        self, transactional_id: str, producer: Producer, name: TopicPartition
-    ) -> ErrorCode:
+    async def _ask_patiently(self, asked: _Asked) -> ErrorCode:
+        deadline = trio.current_time() + END_ENDS_WITHIN_S
+        while True:
+            error = await self._ask(asked)
+            is_ending = error is ErrorCode.CONCURRENT_TRANSACTIONS and asked.adds
+            if not is_ending or trio.current_time() >= deadline:
+                return error
+            await trio.sleep(END_LOOKED_AT_S)
+
+    async def _ask(self, asked: _Asked) -> ErrorCode:
         metadata = self._node.metadata
         count = metadata.partition_count(TRANSACTION_STATE)
         leader = (
-            metadata.leader_of(TRANSACTION_STATE, partition_for(transactional_id, count))
+            metadata.leader_of(TRANSACTION_STATE, partition_for(asked.transactional_id, count))
             if count
             else None
         )
         if leader is None:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if leader.broker_id == self._node.broker_id:
-            return await self._node.transactions.verify(transactional_id, producer, name)
-        request = _request(transactional_id, producer, name)
+            return await self._ask_own(asked)
         with trio.move_on_after(ASKED_WITHIN_S):
             try:
                 connection = await self._pool.connection((leader.host, leader.port))
-                answer = await connection.request(request, version=VERSION)
+                answer = await connection.request(_request(asked), version=VERSION)
             except NetworkFault as fault:
-                _LOG.debug("the coordinator of %r does not answer: %s", transactional_id, fault)
+                name = asked.transactional_id
+                _LOG.debug("the coordinator of %r does not answer: %s", name, fault)
             else:
                 return next(_codes(answer), ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
 
+    async def _ask_own(self, asked: _Asked) -> ErrorCode:
+        transactions = self._node.transactions
+        if not asked.adds:
+            return await transactions.verify(asked.transactional_id, asked.producer, asked.name)
+        return await transactions.add_partitions(
+            asked.transactional_id,
+            asked.producer,
+            frozenset({asked.name}),
+            client_version=BUMPS_EPOCH,
+        )
 
-def _request(
-    transactional_id: str, producer: Producer, name: TopicPartition
-) -> AddPartitionsToTxnRequest:
+
+def _request(asked: _Asked) -> AddPartitionsToTxnRequest:
+    topic = AddPartitionsToTxnTopic(name=asked.name.topic, partitions=(asked.name.partition,))
     return AddPartitionsToTxnRequest(
         transactions=(
             AddPartitionsToTxnTransaction(
-                transactional_id=transactional_id,
-                producer_id=producer.producer_id,
-                producer_epoch=producer.epoch,
-                verify_only=True,
-                topics=(AddPartitionsToTxnTopic(name=name.topic, partitions=(name.partition,)),),
+                transactional_id=asked.transactional_id,
+                producer_id=asked.producer.producer_id,
+                producer_epoch=asked.producer.epoch,
+                verify_only=not asked.adds,
+                topics=(topic,),
             ),
         )
     )

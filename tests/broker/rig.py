@@ -88,9 +88,14 @@ class SaysTransaction:
     def __init__(self) -> None:
         self.error = ErrorCode.INVALID_TXN_STATE
         self.asked: list[tuple[str, Producer]] = []
+        self.added: list[bool] = []
+        """Of each question, whether it asked to add the partition."""
 
-    async def verify(self, _: Partition, transactional_id: str, producer: Producer) -> ErrorCode:
+    async def verify(
+        self, _: Partition, transactional_id: str, producer: Producer, *, adds: bool = False
+    ) -> ErrorCode:
         self.asked.append((transactional_id, producer))
+        self.added.append(adds)
         return self.error
 
 

@@ -188,6 +188,8 @@ async def test_a_transaction_without_its_id_is_refused_with_all_that_came_along(
         (ErrorCode.INVALID_PRODUCER_ID_MAPPING, 11, ErrorCode.INVALID_PRODUCER_ID_MAPPING),
         (ErrorCode.NOT_COORDINATOR, 11, ErrorCode.NOT_ENOUGH_REPLICAS),
         (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, 11, ErrorCode.NOT_ENOUGH_REPLICAS),
+        (ErrorCode.PRODUCER_FENCED, 12, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (ErrorCode.CONCURRENT_TRANSACTIONS, 12, ErrorCode.NOT_ENOUGH_REPLICAS),
     ],
 )
 async def test_a_batch_begins_a_transaction_only_where_its_coordinator_knows_of_it(
@@ -200,6 +202,7 @@ async def test_a_batch_begins_a_transaction_only_where_its_coordinator_knows_of_
         verifier.error = ErrorCode.NONE
         assert outcome(await client.ask(transactional(0), version)) == (ErrorCode.NONE, 0)
         assert verifier.asked == [("x", Producer(producer_id=5, epoch=0))] * 2
+        assert verifier.added == [version >= 12] * 2, "newer clients name no partitions beforehand"
         assert only(await client.ask(fetch(0))).last_stable_offset == 0
 
 

@@ -29,7 +29,7 @@ from wire.primitives import (
 )
 from wire.schema import Piece, pieces
 
-BY_HAND: Final = range(9, 12)
+BY_HAND: Final = range(9, 13)
 
 Batch: TypeAlias = tuple[int, int, Sequence[Piece]]
 """A partition, the bytes of one batch in it, and the batch itself as parts."""

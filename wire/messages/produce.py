@@ -1,4 +1,4 @@
-"""Produce, key 0, v0-11: append record batches.
+"""Produce, key 0, v0-12: append record batches.
 
 v1: response throttle_time_ms
 v2: response log_append_time_ms; records with timestamps (magic 1)
@@ -11,6 +11,7 @@ v8: response record_errors, error_message (KIP-467)
 v9: flexible
 v10: response current_leader, node_endpoints (KIP-951)
 v11: TRANSACTION_ABORTABLE may be answered (KIP-890)
+v12: partitions become part of the transaction without AddPartitionsToTxn (KIP-890)
 """
 
 from typing import ClassVar
@@ -71,7 +72,7 @@ class ProduceResponse:
     """Where each partition's batch went."""
 
     API_KEY: ClassVar[int] = 0
-    VERSIONS: ClassVar[range] = range(12)
+    VERSIONS: ClassVar[range] = range(13)
     FLEXIBLE_SINCE: ClassVar[int] = 9
 
     responses: tuple[TopicProduceResponse, ...]
@@ -96,7 +97,7 @@ class ProduceRequest:
     """Batches for some partitions, one each; with `acks` 0 nothing is answered."""
 
     API_KEY: ClassVar[int] = 0
-    VERSIONS: ClassVar[range] = range(12)
+    VERSIONS: ClassVar[range] = range(13)
     FLEXIBLE_SINCE: ClassVar[int] = 9
     RESPONSE: ClassVar[type[ProduceResponse]] = ProduceResponse
 

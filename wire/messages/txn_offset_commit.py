@@ -1,9 +1,10 @@
-"""TxnOffsetCommit, key 28, v0-4: store positions of a group as part of a transaction.
+"""TxnOffsetCommit, key 28, v0-5: store positions of a group as part of a transaction.
 
 v1: throttled responses are answered before the pause (KIP-219)
 v2: request committed_leader_epoch (KIP-320)
 v3: request generation_id, member_id, group_instance_id; flexible (KIP-447)
 v4: TRANSACTION_ABORTABLE may be answered (KIP-890)
+v5: the group becomes part of the transaction without AddOffsetsToTxn (KIP-890)
 """
 
 from typing import ClassVar
@@ -28,7 +29,7 @@ class TxnOffsetCommitResponse:
     """One error code for each partition."""
 
     API_KEY: ClassVar[int] = 28
-    VERSIONS: ClassVar[range] = range(5)
+    VERSIONS: ClassVar[range] = range(6)
     FLEXIBLE_SINCE: ClassVar[int] = 3
 
     throttle_time_ms: int32 = 0
@@ -54,7 +55,7 @@ class TxnOffsetCommitRequest:
     """Positions that count once the transaction commits."""
 
     API_KEY: ClassVar[int] = 28
-    VERSIONS: ClassVar[range] = range(5)
+    VERSIONS: ClassVar[range] = range(6)
     FLEXIBLE_SINCE: ClassVar[int] = 3
     RESPONSE: ClassVar[type[TxnOffsetCommitResponse]] = TxnOffsetCommitResponse
 

@@ -27,8 +27,17 @@ from wire.messages.describe_producers import (
     DescribeProducersTopicRequest,
 )
 from wire.messages.describe_transactions import DescribeTransactionsRequest
+from wire.messages.end_txn import EndTxnRequest
+from wire.messages.init_producer_id import InitProducerIdRequest
 from wire.messages.list_transactions import ListTransactionsRequest
-from wire.net import open_cluster
+from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from wire.net import Cluster, open_cluster
+from wire.record_batch import Record, build_batch
 
 pytestmark = pytest.mark.integration
 
@@ -321,3 +330,99 @@ def test_a_newer_instance_fences_the_older_one_and_ends_its_transaction(
     newer.produce("fenced", b"of the newer")
     newer.commit_transaction(30)
     assert read_committed(cluster, "fenced", 1) == ["of the newer"]
+
+
+@dataclass(slots=True)
+class NewerClient:
+    """A producer of transaction version 2: it writes and ends, and names no partitions."""
+
+    cluster: Cluster
+    transactional_id: str
+    coordinator: int
+    producer_id: int = -1
+    epoch: int = -1
+
+    async def init(self) -> None:
+        request = InitProducerIdRequest(
+            transactional_id=self.transactional_id, transaction_timeout_ms=60_000
+        )
+        answer = await self.cluster.request(request, node=self.coordinator)
+        assert answer.error_code == ErrorCode.NONE
+        self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
+
+    async def write(self, topic: str, value: bytes, *, epoch: int | None = None) -> ErrorCode:
+        """Write the first record of a transaction."""
+        batch = build_batch(
+            [Record(0, 1, None, value, ())],
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch if epoch is None else epoch,
+            base_sequence=0,
+            is_transactional=True,
+        )
+        data = PartitionProduceData(index=0, records=memoryview(batch))
+        request = ProduceRequest(
+            transactional_id=self.transactional_id,
+            acks=-1,
+            timeout_ms=30_000,
+            topic_data=(TopicProduceData(name=topic, partition_data=(data,)),),
+        )
+        answer = await self.cluster.request_leader(topic, 0, request)
+        return ErrorCode(answer.responses[0].partition_responses[0].error_code)
+
+    async def commit_position(self, group: str, topic: str, offset: int) -> ErrorCode:
+        partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+        request = TxnOffsetCommitRequest(
+            transactional_id=self.transactional_id,
+            group_id=group,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            topics=(TxnOffsetCommitRequestTopic(name=topic, partitions=(partition,)),),
+        )
+        answer = await self.cluster.request_coordinator(group, request)
+        return ErrorCode(answer.topics[0].partitions[0].error_code)
+
+    async def end(self, *, committed: bool) -> None:
+        """End it twice, as a client does whose first answer is lost, and be who it says."""
+        request = EndTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            committed=committed,
+        )
+        first = await self.cluster.request(request, node=self.coordinator)
+        assert first.error_code == ErrorCode.NONE
+        while True:
+            again = await self.cluster.request(request, node=self.coordinator)
+            if again.error_code != ErrorCode.CONCURRENT_TRANSACTIONS:
+                break
+        assert again == first
+        self.producer_id, self.epoch = first.producer_id, first.producer_epoch
+
+
+def test_newer_clients_name_no_partitions_and_get_another_epoch_with_each_end(
+    cluster: RunningCluster,
+) -> None:
+    make_topic(cluster, "newer", 1)
+
+    async def run() -> list[ErrorCode]:
+        async with open_cluster(cluster.addresses, client_id="test") as asked:
+            client = NewerClient(asked, "newer", coordinator_of(cluster, "newer"))
+            await client.init()
+            told = [await client.write("newer", b"one")]
+            told.append(await client.commit_position("newer", "newer", 1))
+            await client.end(committed=True)
+            told.append(await client.write("newer", b"late", epoch=client.epoch - 1))
+            told.append(await client.write("newer", b"two"))
+            await client.end(committed=False)
+            told.append(await client.write("newer", b"three"))
+            await client.end(committed=True)
+            assert client.epoch == 3
+            return told
+
+    fine = ErrorCode.NONE
+    assert trio.run(run) == [fine, fine, ErrorCode.INVALID_PRODUCER_EPOCH, fine, fine]
+    assert read_committed(cluster, "newer", 1) == ["one", "three"]
+    consumer = reader(cluster, "newer")
+    [position] = consumer.committed([TopicPartition("newer", 0)], 60)
+    consumer.close()
+    assert position.offset == 1

@@ -19,6 +19,7 @@ from broker.replication.leadership import Leadership
 from broker.replication.partition import Partition, Surroundings
 from broker.transactions.coordinator import InitProducer, TransactionCoordinator
 from broker.transactions.decisions import Producer
+from broker.transactions.ending import EndAsked
 from broker.transactions.marking import TransactionEnd
 from tests.broker.groups.rig import BROKER, FOLLOWER, TOPIC_ID, TrioClock
 from tests.broker.rig import config
@@ -91,6 +92,12 @@ class Rig:
         assert added is ErrorCode.NONE
         return producer
 
+    async def end(
+        self, producer: Producer, *, is_commit: bool, bumps_epoch: bool = False
+    ) -> Producer | ErrorCode:
+        asked = EndAsked(producer=producer, is_commit=is_commit, bumps_epoch=bumps_epoch)
+        return await self.transactions.end(ID, asked)
+
     async def status(self) -> TransactionStatus:
         await self.wait_loaded()
         found = await self.transactions.describe(ID)
@@ -143,7 +150,7 @@ async def open_rig(folder: Path, **settings: Any) -> AsyncIterator[Rig]:
 async def test_an_end_is_marked_everywhere_and_then_complete(tmp_path: Path) -> None:
     async with open_rig(tmp_path) as rig:
         producer = await rig.begin()
-        assert await rig.transactions.end(ID, producer, is_commit=True) is ErrorCode.NONE
+        assert await rig.end(producer, is_commit=True) == producer
         await wait_all_tasks_blocked()
         ended = TransactionEnd(
             producer_id=producer.producer_id,
@@ -155,6 +162,22 @@ async def test_an_end_is_marked_everywhere_and_then_complete(tmp_path: Path) -> 
         assert await rig.status() is TransactionStatus.COMPLETE_COMMIT
 
 
+async def test_a_newer_client_is_told_its_next_epoch_and_the_markers_have_it(
+    tmp_path: Path,
+) -> None:
+    async with open_rig(tmp_path) as rig:
+        producer = await rig.begin()
+        told = await rig.end(producer, is_commit=True, bumps_epoch=True)
+        assert told == Producer(producer_id=producer.producer_id, epoch=1)
+        await wait_all_tasks_blocked()
+        [(ended, _)] = rig.markers.sent
+        assert ended.producer_epoch == 1
+        rig.lead_again()
+        await rig.wait_loaded()
+        assert await rig.end(producer, is_commit=True, bumps_epoch=True) == told
+        assert await rig.end(producer, is_commit=True) is ErrorCode.PRODUCER_FENCED
+
+
 async def test_nothing_is_told_or_marked_before_it_is_safe(
     tmp_path: Path,
     autojump_clock: MockClock,  # noqa: ARG001
@@ -163,13 +186,13 @@ async def test_nothing_is_told_or_marked_before_it_is_safe(
         producer = await rig.begin()
         rig.set_in_sync(BROKER, FOLLOWER)
         with trio.move_on_after(1) as waiting:
-            await rig.transactions.end(ID, producer, is_commit=True)
+            await rig.end(producer, is_commit=True)
         assert waiting.cancelled_caught, "a decision that a failover would take back was told"
         with trio.move_on_after(1) as waiting:
             await rig.transactions.verify(ID, producer, T0)
         assert waiting.cancelled_caught, "what rests on it was told"
         assert rig.markers.sent == []
-        error = await rig.transactions.end(ID, producer, is_commit=True)
+        error = await rig.end(producer, is_commit=True)
         assert error is ErrorCode.COORDINATOR_NOT_AVAILABLE, "in the end it is to be asked again"
         rig.set_in_sync(BROKER)
         await trio.sleep(10)
@@ -181,7 +204,7 @@ async def test_the_next_coordinator_goes_on_with_an_end(tmp_path: Path) -> None:
     async with open_rig(tmp_path) as rig:
         rig.markers.held_back = trio.Event()
         producer = await rig.begin()
-        assert await rig.transactions.end(ID, producer, is_commit=False) is ErrorCode.NONE
+        assert await rig.end(producer, is_commit=False) == producer
         await wait_all_tasks_blocked()
         rig.lead_again()
         rig.markers.held_back = None
@@ -198,7 +221,7 @@ async def test_a_replaced_coordinator_completes_nothing(tmp_path: Path) -> None:
     async with open_rig(tmp_path) as rig:
         rig.markers.answer = False
         producer = await rig.begin()
-        await rig.transactions.end(ID, producer, is_commit=True)
+        await rig.end(producer, is_commit=True)
         await wait_all_tasks_blocked()
         assert await rig.status() is TransactionStatus.PREPARE_COMMIT
 
@@ -215,7 +238,7 @@ async def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fen
         assert await rig.status() is TransactionStatus.COMPLETE_ABORT
         [(ended, _)] = rig.markers.sent
         assert (ended.is_commit, ended.producer_epoch) == (False, producer.epoch + 1)
-        assert await rig.transactions.end(ID, producer, is_commit=True) is ErrorCode.PRODUCER_FENCED
+        assert await rig.end(producer, is_commit=True) is ErrorCode.PRODUCER_FENCED
 
 
 async def test_ids_are_forgotten_when_they_have_rested_long_enough(

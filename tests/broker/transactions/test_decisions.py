@@ -6,19 +6,19 @@ import pytest
 
 from broker.transactions.decisions import (
     ALLOWED,
+    AT_REST,
     LAST_EPOCH,
     Decided,
     NeedsProducerId,
     Producer,
     add_partitions,
-    complete,
-    end,
     fence,
     has_expired,
     has_timed_out,
     init_producer,
     verify,
 )
+from broker.transactions.ending import EndAsked, complete, end
 from wire.errors import ErrorCode
 from wire.topic_partition import TopicPartition
 from wire.transaction_state import TransactionMetadata, TransactionStatus
@@ -70,7 +70,9 @@ def test_only_the_present_producer_of_an_id_adds_verifies_and_ends(
     added = add_partitions(known, producer, frozenset({T0}), NOW_MS)
     assert (added.error, added.kept) == (error, None)
     assert verify(known, producer, T0) == error
-    assert end(known, producer, is_commit=True, now_ms=NOW_MS).error == error
+    ended = end(known, EndAsked(producer=producer, is_commit=True), None, NOW_MS)
+    assert isinstance(ended, Decided)
+    assert ended.error == error
 
 
 def test_a_transaction_begins_with_its_first_partition_and_grows() -> None:
@@ -102,7 +104,8 @@ def test_what_has_ended_is_part_of_no_transaction() -> None:
 def test_an_end_is_said_again_and_no_other_one_taken(
     known: TransactionMetadata, is_commit: bool, error: ErrorCode
 ) -> None:
-    assert end(known, SELF, is_commit=is_commit, now_ms=NOW_MS) == Decided(error=error)
+    asked = EndAsked(producer=SELF, is_commit=is_commit)
+    assert end(known, asked, None, NOW_MS) == Decided(error=error)
 
 
 def test_a_new_instance_gets_the_next_epoch_and_an_open_transaction_is_aborted_first() -> None:
@@ -150,7 +153,9 @@ def test_only_an_open_transaction_times_out_and_only_what_rests_expires() -> Non
     assert not has_expired(ONGOING, 700, NOW_MS + 10_000)
 
 
-def test_every_status_leads_somewhere_and_none_back_into_an_end() -> None:
+def test_every_status_leads_somewhere_and_only_an_open_transaction_commits() -> None:
     assert set(ALLOWED) == set(TransactionStatus)
-    ends = {TransactionStatus.PREPARE_COMMIT, TransactionStatus.PREPARE_ABORT}
-    assert [status for status in ALLOWED if ALLOWED[status] & ends] == [TransactionStatus.ONGOING]
+    commits = [one for one in ALLOWED if TransactionStatus.PREPARE_COMMIT in ALLOWED[one]]
+    assert commits == [TransactionStatus.ONGOING]
+    aborts = {one for one in ALLOWED if TransactionStatus.PREPARE_ABORT in ALLOWED[one]}
+    assert aborts == AT_REST | {TransactionStatus.ONGOING}

@@ -18,14 +18,16 @@ from hypothesis.stateful import (
 )
 
 from broker.log.transactions import Marker
-from broker.transactions import decisions
+from broker.transactions import decisions, ending
 from broker.transactions.decisions import ENDING, LAST_EPOCH, Decided, NeedsProducerId, Producer
+from broker.transactions.ending import EndAsked
 from broker.transactions.marking import REPLACED
 from broker.transactions.shard import Transactions
 from tests.broker.transactions.model_partition import ModelPartition
 from wire.errors import ErrorCode
 from wire.topic_partition import TopicPartition
 from wire.transaction_state import (
+    BUMPS_EPOCH,
     TransactionMetadata,
     TransactionStatus,
     decode_value,
@@ -39,10 +41,14 @@ NAMES = [TopicPartition("t", index) for index in range(3)]
 
 @dataclass(eq=False, slots=True)
 class Instance:
-    """One producer as its client holds it, until something fences it."""
+    """One producer as its client holds it, until something fences it.
+
+    is_newer   of transaction version 2: it adds no partitions, and each end gives it another epoch
+    """
 
     transactional_id: str
     producer: Producer
+    is_newer: bool = False
     is_fenced: bool = False
     is_open: bool = False
     added: set[TopicPartition] = field(default_factory=set)
@@ -107,8 +113,8 @@ class TransactionMachine(RuleBasedStateMachine):
             if earlier.is_open:
                 self.aborted |= {value for _, value in earlier.written}
 
-    @rule(target=instances, transactional_id=st.sampled_from(IDS))
-    def a_new_instance_comes(self, transactional_id: str) -> object:
+    @rule(target=instances, transactional_id=st.sampled_from(IDS), is_newer=st.booleans())
+    def a_new_instance_comes(self, transactional_id: str, is_newer: bool) -> object:
         given = self.init(transactional_id, None)
         known = self.kept.get(transactional_id)
         if isinstance(given, ErrorCode):
@@ -117,7 +123,7 @@ class TransactionMachine(RuleBasedStateMachine):
                 self.note_fenced(transactional_id)
             return multiple()
         self.note_fenced(transactional_id)
-        instance = Instance(transactional_id, given)
+        instance = Instance(transactional_id, given, is_newer)
         self.newest[transactional_id] = instance
         return instance
 
@@ -141,7 +147,8 @@ class TransactionMachine(RuleBasedStateMachine):
     ) -> None:
         instance = self.present(transactional_id)
         for name in names:
-            self.a_partition_is_added(instance, name)
+            if not instance.is_newer:
+                self.a_partition_is_added(instance, name)
             self.a_record_is_produced(instance, name)
 
     @rule(
@@ -150,7 +157,7 @@ class TransactionMachine(RuleBasedStateMachine):
     def the_present_producer_ends(
         self, transactional_id: str, is_commit: bool, is_completed: bool
     ) -> None:
-        self.a_transaction_is_ended(self.present(transactional_id), is_commit)
+        self.a_transaction_is_ended(self.present(transactional_id), is_commit, is_completed)
         if is_completed:
             self.an_end_is_complete(transactional_id)
 
@@ -166,8 +173,18 @@ class TransactionMachine(RuleBasedStateMachine):
 
     @rule(instance=instances, name=st.sampled_from(NAMES))
     def a_partition_is_added(self, instance: Instance, name: TopicPartition) -> None:
+        assume(not instance.is_newer)
+        self.add(instance, name)
+
+    def add(self, instance: Instance, name: TopicPartition) -> ErrorCode:
         known = self.kept.get(instance.transactional_id)
-        decided = decisions.add_partitions(known, instance.producer, frozenset({name}), self.now_ms)
+        decided = decisions.add_partitions(
+            known,
+            instance.producer,
+            frozenset({name}),
+            self.now_ms,
+            client_version=BUMPS_EPOCH if instance.is_newer else 0,
+        )
         error = self.decided(instance.transactional_id, decided)
         assert not (instance.is_fenced and error is ErrorCode.NONE)
         if error is ErrorCode.NONE:
@@ -175,13 +192,16 @@ class TransactionMachine(RuleBasedStateMachine):
                 instance.is_open, instance.written = True, []
                 instance.added = set()
             instance.added.add(name)
+        return error
 
     @rule(instance=instances, name=st.sampled_from(NAMES))
     def a_record_is_produced(self, instance: Instance, name: TopicPartition) -> None:
         """Whatever the client believes: a leader takes what the coordinator knows to be open."""
         partition, producer = self.partitions[name], instance.producer
         is_verified = partition.is_open(producer.producer_id, producer.epoch)
-        if not is_verified:
+        if not is_verified and instance.is_newer:
+            is_verified = self.add(instance, name) is ErrorCode.NONE
+        elif not is_verified:
             known = self.kept.get(instance.transactional_id)
             is_verified = decisions.verify(known, producer, name) is ErrorCode.NONE
         self.next_value += 1
@@ -198,19 +218,48 @@ class TransactionMachine(RuleBasedStateMachine):
             if instance.is_fenced or not instance.is_open:
                 self.aborted.add(value)
 
-    @rule(instance=instances, is_commit=st.booleans())
-    def a_transaction_is_ended(self, instance: Instance, is_commit: bool) -> None:
+    @rule(instance=instances, is_commit=st.booleans(), is_answer_lost=st.booleans())
+    def a_transaction_is_ended(
+        self, instance: Instance, is_commit: bool, is_answer_lost: bool
+    ) -> None:
+        """Where the answer is lost, the client asks again until it has one."""
+        ended = self.end(instance, is_commit)
+        assert not (instance.is_fenced and isinstance(ended, Producer))
+        if isinstance(ended, ErrorCode):
+            return
+        if is_answer_lost:
+            self.the_answer_comes_again(instance, is_commit, ended)
+        values = {value for _, value in instance.written} if instance.is_open else set()
+        if is_commit:
+            self.committed |= values
+        else:
+            self.aborted |= values
+        instance.is_open, instance.written = False, []
+        if instance.is_newer:
+            assert ended != instance.producer
+            instance.producer = ended
+            instance.sequences.clear()
+
+    def end(self, instance: Instance, is_commit: bool) -> Producer | ErrorCode:
+        asked = EndAsked(
+            producer=instance.producer, is_commit=is_commit, bumps_epoch=instance.is_newer
+        )
         known = self.kept.get(instance.transactional_id)
-        decided = decisions.end(known, instance.producer, is_commit=is_commit, now_ms=self.now_ms)
+        decided = ending.end(known, asked, None, self.now_ms)
+        if isinstance(decided, NeedsProducerId):
+            self.next_id += 1
+            decided = ending.end(known, asked, self.next_id, self.now_ms)
+        assert isinstance(decided, Decided)
         error = self.decided(instance.transactional_id, decided)
-        assert not (instance.is_fenced and error is ErrorCode.NONE)
-        if error is ErrorCode.NONE and instance.is_open:
-            values = {value for _, value in instance.written}
-            if is_commit:
-                self.committed |= values
-            else:
-                self.aborted |= values
-            instance.is_open, instance.written = False, []
+        now = self.kept.get(instance.transactional_id)
+        return ending.successor(now) if now and error is ErrorCode.NONE else error
+
+    def the_answer_comes_again(self, instance: Instance, is_commit: bool, ended: Producer) -> None:
+        """Also from the next coordinator; while the end is under way it says so."""
+        if self.end(instance, is_commit) is ErrorCode.CONCURRENT_TRANSACTIONS:
+            self.the_coordinator_dies()
+            self.an_end_is_complete(instance.transactional_id)
+        assert self.end(instance, is_commit) == ended
 
     @rule(transactional_id=st.sampled_from(IDS), name=st.sampled_from(NAMES))
     def a_marker_is_written(self, transactional_id: str, name: TopicPartition) -> None:
@@ -251,7 +300,7 @@ class TransactionMachine(RuleBasedStateMachine):
         if kept is not None and kept.status in ENDING:
             for name in kept.partitions - self.marked[transactional_id]:
                 assert self.mark(kept, name, self.coordinator_epoch) is ErrorCode.NONE
-            self.write(transactional_id, decisions.complete(kept, self.now_ms))
+            self.write(transactional_id, ending.complete(kept, self.now_ms))
 
     @rule(ms=st.sampled_from([1, TIMEOUT_MS + 1]))
     def time_passes(self, ms: int) -> None:
@@ -278,8 +327,11 @@ class TransactionMachine(RuleBasedStateMachine):
     def epochs_are_used_up(self, transactional_id: str) -> None:
         """As after 32,766 restarts of the producer."""
         kept = self.kept.get(transactional_id)
+        newest = self.newest.get(transactional_id)
         if kept is not None and kept.status is TransactionStatus.EMPTY:
-            self.note_fenced(transactional_id)
+            if newest is not None and not newest.is_fenced:
+                newest.producer = replace(newest.producer, epoch=LAST_EPOCH)
+                newest.sequences.clear()
             self.write(transactional_id, replace(kept, producer_epoch=LAST_EPOCH))
 
     @rule(instance=consumes(instances))
@@ -296,6 +348,11 @@ class TransactionMachine(RuleBasedStateMachine):
     @invariant()
     def no_producer_is_known_twice(self) -> None:
         known = [kept.producer_id for kept in self.kept.all().values()]
+        known += [
+            kept.next_producer_id
+            for kept in self.kept.all().values()
+            if kept.next_producer_id != decisions.NO_ID
+        ]
         assert len(known) == len(set(known))
 
     def teardown(self) -> None:

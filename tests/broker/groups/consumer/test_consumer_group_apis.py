@@ -232,17 +232,15 @@ async def test_the_protocol_can_be_switched_off(tmp_path: Path) -> None:
         assert (await beat(rig)).error_code == ErrorCode.UNSUPPORTED_VERSION
         assert (await described(rig)).error_code == ErrorCode.UNSUPPORTED_VERSION
         handle = api_versions.handler(tuple)
-        assert (await handle(ApiVersionsRequest(), rig.call(4))).finalized_features == ()
+        [only] = (await handle(ApiVersionsRequest(), rig.call(4))).finalized_features
+        assert only.name == "transaction.version"
 
 
-async def test_the_feature_is_announced_as_kafka_4_does(rig: Rig) -> None:
+async def test_the_features_are_announced_as_kafka_4_does(rig: Rig) -> None:
     answer = await api_versions.handler(tuple)(ApiVersionsRequest(), rig.call(4))
-    [finalized], [supported] = answer.finalized_features, answer.supported_features
-    assert (finalized.name, finalized.max_version_level) == ("group.version", 1)
-    assert (supported.name, supported.min_version, supported.max_version) == (
-        "group.version",
-        0,
-        1,
-    )
+    levels = {one.name: one.max_version_level for one in answer.finalized_features}
+    assert levels == {"group.version": 1, "transaction.version": 2}
+    supported = {one.name: (one.min_version, one.max_version) for one in answer.supported_features}
+    assert supported == {"group.version": (0, 1), "transaction.version": (0, 2)}
     older = await api_versions.handler(tuple)(ApiVersionsRequest(), rig.call(3))
     assert older.supported_features == (), "they give up at a feature that begins at 0"
