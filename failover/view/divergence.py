@@ -12,7 +12,7 @@ Only the parts of the logs in question are read, and nothing is kept of them but
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
+from enum import Enum, StrEnum
 from functools import partial
 from typing import Any, Final
 
@@ -48,6 +48,13 @@ class What(StrEnum):
     ONLY_THERE = "only there"
     FOREIGN = "foreign"
     SET_ASIDE = "set aside"
+
+
+class Lack(Enum):
+    """Why a partition that the idle site has is not on the active one."""
+
+    NEVER_THERE = "somebody made it on the idle site alone"
+    GONE = "it was mirrored to the idle site, and deleted on the active one since"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +102,8 @@ class Pending:
     keys: KeyComparison
     is_merged: bool = False
     """It is decided about already, and waits for the flow back."""
+    lack: Lack | None = None
+    """Whether the active site has the partition at all, and had it before."""
 
     def line(self) -> str:
         """Return it as a line of text, with the command that leads on."""
@@ -105,10 +114,19 @@ class Pending:
                 f" {self.start} to {self.stop - 1}; they are merged: the flow back appends them"
                 f" to {self.active} behind `failover promote {self.site}`, {self.keys}"
             )
+        if self.lack is Lack.GONE:
+            return (
+                f"{self.partition}: {self.site} alone has {self.records} records at offsets"
+                f" {self.start} to {self.stop - 1}, and it is gone from {self.active}:"
+                f" `failover promote {self.site}` makes them active; or copy what is to stay, and"
+                f" delete the topic on {self.site}"
+            )
+        made = f"; {self.active} does not have it: the restart makes it there, empty"
         return (
             f"{self.partition}: {self.site} alone has {self.records} records at offsets"
             f" {self.start} to {self.stop - 1}; `mirror restart {self.active}-{self.site}"
             f" {topic}:{index} --quarantine` sets them aside, with --merge {self.keys}"
+            f"{made if self.lack is Lack.NEVER_THERE else ''}"
         )
 
 
@@ -241,8 +259,20 @@ class Comparison:
                 records=count,
                 keys=keys,
                 is_merged=is_merged,
+                lack=await self._lack(partition),
             )
         )
+
+    async def _lack(self, partition: TopicPartition) -> Lack | None:
+        """Return how the active site lacks a partition, None if it has it."""
+        if partition in await self.active.known_ends([partition]):
+            return None
+        was_there = (
+            self.from_active.knows(partition)
+            or partition in self.from_active.target_ids
+            or self.from_idle.knows(partition)
+        )
+        return Lack.GONE if was_there else Lack.NEVER_THERE
 
     async def _take_newer(self, partition: TopicPartition, keys: KeyComparison) -> None:
         """Take what the active site has written itself since, which ends up behind."""

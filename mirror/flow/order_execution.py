@@ -68,14 +68,17 @@ class OrderExecution:
         await self._pass_over_begun(flow, zookeeper)
         if not self.orders.restarts or not is_placed:
             return
-        for restart in self.orders.restarts:
+        ready = [restart for restart in self.orders.restarts if _is_ready(flow, restart)]
+        for restart in ready:
             if flow.share.leads or restart.how is not How.ANEW:
                 self._go_on_with(flow, restart)
         if not flow.share.leads:
             return
+        if flow.orders.unknown:
+            flow.wakeups.refresh.wake()
         done = tuple(
             restart
-            for restart in self.orders.restarts
+            for restart in ready
             if (
                 restart.scope.topic not in flow.orders.to_begin_anew
                 if restart.how is How.ANEW
@@ -162,6 +165,11 @@ class OrderExecution:
             except (BadVersion, NoNode):
                 continue
             return
+
+
+def _is_ready(flow: FlowState, restart: Restart) -> bool:
+    """Whether the flow knows what is ordered; who leads has the source get what it lacks of it."""
+    return not flow.share.leads or flow.orders.is_known(restart, flow.share.seen)
 
 
 def apply_pauses(flow: FlowState, orders: Orders) -> None:

@@ -274,9 +274,11 @@ def _diverged(seen: Situation, start: Start) -> Stop:
     """
     target = seen.target
     if seen.arrived is None:
-        first = seen.offset_map.sealed_at
+        sealed_at = seen.offset_map.sealed_at
+        first = None if sealed_at is None else max(sealed_at, target.start)
         known = "that no mirror has written" if first is None else "of the target's own writers"
-        reason = f"the target holds offsets {first or target.start} to {target.end - 1} {known}"
+        begin = target.start if first is None else first
+        reason = f"the target holds offsets {begin} to {target.end - 1} {known}"
         stop = Stop(state=PartitionState.TARGET_DIVERGED, reason=reason)
         if first is None or seen.was_returned:
             return stop

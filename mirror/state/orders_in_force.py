@@ -1,16 +1,20 @@
 """The orders of people for a flow, and how far this worker has carried them out."""
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import Final
 
 from mirror.state.orders import How, Orders, Restart
 from mirror.state.partition import MirroredPartition
 from wire.topic_partition import TopicPartition
 
+DECISIONS: Final = frozenset({How.QUARANTINE, How.MERGE, How.ANEW})
+"""They decide about what the target alone has."""
+
 
 class OrdersInForce:
     """The orders of the witness as last seen, and what remains to be done of them."""
 
-    __slots__ = ("_restarted", "begun_anew", "current", "to_begin_anew")
+    __slots__ = ("_known", "_restarted", "begun_anew", "current", "to_begin_anew", "unknown")
 
     def __init__(self) -> None:
         self.current = Orders()
@@ -21,6 +25,10 @@ class OrdersInForce:
         """Topics whose copy on the target discovery is to delete: they are mirrored anew."""
         self.begun_anew: frozenset[str] = frozenset()
         """Those of which it has just been deleted."""
+        self.unknown: frozenset[Restart] = frozenset()
+        """Orders about what the flow does not know: discovery is to look whether the target has it.
+        """
+        self._known: set[Restart] = set()
 
     def follow(self, orders: Orders) -> None:
         """Take over what is ordered now."""
@@ -77,6 +85,28 @@ class OrdersInForce:
     def forget_begun(self, topics: Collection[str]) -> None:
         """Take note that the witness has been looked at since these were begun anew."""
         self.begun_anew -= frozenset(topics)
+
+    def is_known(self, restart: Restart, seen: Collection[TopicPartition]) -> bool:
+        """Whether an order can be begun: the flow knows what it names, or nobody has it.
+
+        If not, discovery is asked to see to that. `seen` are the flow's partitions.
+        """
+        scope = restart.scope
+        is_decision = restart.how in DECISIONS and not restart.is_wanted_by_policy
+        if (
+            not is_decision
+            or scope.topic is None
+            or restart in self._known
+            or any(scope.covers(*topic_partition) for topic_partition in seen)
+        ):
+            return True
+        self.unknown |= {restart}
+        return False
+
+    def note_known(self, restarts: Iterable[Restart]) -> None:
+        """Take note that the source lacks nothing any more of what these name."""
+        self._known.update(restarts)
+        self.unknown -= self._known
 
     def is_kept(self, topic: str) -> bool:
         """Whether a pause keeps a topic's copy: from policies, not from what somebody orders."""

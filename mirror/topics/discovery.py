@@ -35,6 +35,7 @@ from mirror.topics.changes import Applied, apply_acceptable
 from mirror.topics.choice import wanted_topics
 from mirror.topics.gone_topics import GoneTopics, exists
 from mirror.topics.leaders import follow_leaders, is_positioning
+from mirror.topics.lone_topics import LoneTopics
 from mirror.topics.missing import LeftBehind, MissingPartitions, doubt_maps
 from mirror.topics.plan import plan_topics, topic_shape
 from mirror.topics.recreated import RecreatedTopics
@@ -95,6 +96,7 @@ class Discovery:
         self._taken_back = TakenBack()
         self._own_changes = OwnChanges(config.source, config.target)
         self._recreated = RecreatedTopics(map_log, config.names, parts.interruptions)
+        self._lone = LoneTopics(parts.config, parts.orders, parts.reverse, links, map_log)
         self._gone = GoneTopics(
             parts.config,
             partitions=parts.partitions,
@@ -132,6 +134,7 @@ class Discovery:
         if leads:
             await self._begin_anew()
         source = await self._links.source_admin.metadata(refresh=True)
+        settled = await self._lone.settle(source) if leads else ()
         wanted = wanted_topics(self._config.current, source)
         known = {topic for topic, _ in self._parts.partitions.own} | {
             topic for topic in self._map_log.state.topic_ids if self._config.current.mirrors(topic)
@@ -156,6 +159,7 @@ class Discovery:
             for topic in wanted.values()
             for index in topic.partitions
         )
+        self._parts.orders.note_known(settled)
         ids = self._map_log.state.topic_ids
         self._left_behind.forget_left_behind(source, hidden, target, ids, now_ms())
         self.take_share()

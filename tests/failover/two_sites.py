@@ -209,20 +209,20 @@ MISSING = {
 }
 
 
-def read_what_is_there(cluster: RunningCluster, topic: str) -> list[Message]:
-    """Read the first partition of a topic that a mirror may not have made, or is making anew."""
+def read_what_is_there(cluster: RunningCluster, topic: str, partition: int = 0) -> list[Message]:
+    """Read a partition of a topic that a mirror may not have made, or is making anew."""
     try:
-        return read_all(cluster, topic)
+        return read_all(cluster, topic, partition)
     except KafkaException as error:
         if code_of(error) in MISSING:
             return []
         raise
 
 
-def wait_length(cluster: RunningCluster, topic: str, count: int) -> None:
+def wait_length(cluster: RunningCluster, topic: str, count: int, partition: int = 0) -> None:
     """Wait until the log holds so many records."""
     deadline = monotonic() + READ_TIMEOUT_S
-    while len(read_what_is_there(cluster, topic)) < count:
+    while len(read_what_is_there(cluster, topic, partition)) < count:
         assert monotonic() < deadline, f"not {count} records in {topic}"
         pause(0.1)
 
