@@ -1,4 +1,8 @@
-"""The command line of `broker`: `run` is one broker, `up` a whole local cluster with ZooKeeper."""
+"""The command line of `broker`.
+
+`run` is one broker, `up` a whole local cluster with ZooKeeper. The other commands ask a cluster,
+bundled or Apache Kafka's.
+"""
 
 import sys
 from argparse import ArgumentTypeError
@@ -6,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from broker.command_lines import acls, configs, groups, quotas, topics, transactions, users
 from runtime.program.command import Act, Command, Completes, Option, Options, Word
 from runtime.program.program import BadInput, ExitStatus, Faults, Program
 
@@ -100,6 +105,7 @@ def _require_ports(option: str, first: int | None, count: int) -> None:
 
 
 def _faults() -> Faults:
+    from broker.commands.reaching import CommandFailed
     from broker.log.config import InvalidConfig
     from broker.log.results import StorageError
     from broker.server import CannotListen
@@ -107,25 +113,29 @@ def _faults() -> Faults:
     from broker.zookeeper.store import BrokerIdTaken
     from broker.zookeeper.tree import MalformedNode
     from runtime.configuration.properties import ConfigurationError
+    from runtime.configuration.yaml_section import ConfigurationError as YamlWrong
     from runtime.coordination.zookeeper import ZooKeeperFault
     from runtime.pages.metrics import AddressInUse
     from runtime.process.java import JavaMissing
     from runtime.process.zookeeper_server import ZooKeeperServerFailed
+    from runtime.program.agreement import NotAgreed
 
     failed = (
         AddressInUse,
         BrokerIdTaken,
         CannotListen,
         ClusterFailed,
+        CommandFailed,
         JavaMissing,
         MalformedNode,
+        NotAgreed,
         StorageError,
         ZooKeeperFault,
         ZooKeeperServerFailed,
     )
     return {
         **dict.fromkeys(failed, ExitStatus.FAILED),
-        **dict.fromkeys((ConfigurationError, InvalidConfig), ExitStatus.BAD_INPUT),
+        **dict.fromkeys((ConfigurationError, InvalidConfig, YamlWrong), ExitStatus.BAD_INPUT),
     }
 
 
@@ -143,7 +153,8 @@ COMMON: Final = (
 )
 PROGRAM: Final = Program(
     name="broker",
-    description="Run the bundled Kafka broker, or a whole local cluster.",
+    description="Run the bundled Kafka broker or a whole local cluster; look after any Kafka "
+    "cluster.",
     commands=(
         Command(
             name="run",
@@ -231,8 +242,24 @@ PROGRAM: Final = Program(
                 *COMMON,
             ),
         ),
+        *topics.COMMANDS,
+        *groups.COMMANDS,
+        *configs.COMMANDS,
+        *acls.COMMANDS,
+        *users.COMMANDS,
+        *quotas.COMMANDS,
+        *transactions.COMMANDS,
     ),
-    examples=("broker up", "broker run server.properties"),
+    examples=("broker up", "broker run server.properties", "broker topics list"),
+    nouns={
+        "topics": "List, describe, create, grow and delete topics.",
+        "groups": "List, describe, reset and delete consumer groups.",
+        "configs": "Show, set and take back settings of topics and brokers.",
+        "acls": "List, add and remove entries of rights.",
+        "users": "List, add and remove users of SCRAM.",
+        "quotas": "List, set and take away quotas.",
+        "transactions": "List and describe transactions; find and abort those that hang.",
+    },
     statuses={
         ExitStatus.DONE: "The program ended as it was asked to.",
         ExitStatus.FAILED: "The broker or the cluster failed while it started or ran.",

@@ -14,6 +14,7 @@ from subprocess import CompletedProcess
 from types import FrameType
 from typing import Final, TypeAlias
 
+import broker.cli
 import failover.cli
 import mirror.cli
 import spark_audit.cli
@@ -28,6 +29,11 @@ Main: TypeAlias = Callable[[Sequence[str]], int]
 def run_mirror_command(*words: str | Path) -> "CompletedProcess[str]":
     """Run a command of `mirror`; return what it said, and its exit status."""
     return _run(mirror.cli.main, [*map(str, words)])
+
+
+def run_broker_command(*words: str | Path) -> "CompletedProcess[str]":
+    """Run a command of `broker`; return what it said, and its exit status."""
+    return _run(broker.cli.main, [*map(str, words)])
 
 
 def run_failover_command(*words: str | Path) -> "CompletedProcess[str]":

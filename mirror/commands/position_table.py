@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from mirror.commands.group_rows import GroupRow
-from mirror.commands.status_table import duration, number, table
+from mirror.commands.status_table import number, table
+from runtime.program.table import duration
 
 HEAD: Final = (
     "TOPIC", "PART", "SOURCE POS", "LAG", "TARGET POS", "TRANSLATED", "RE-READ", "AGE", "STATE",

@@ -14,8 +14,8 @@ from mirror.report.status import (
     WorkerReport,
 )
 from runtime.process.output import escaped
+from runtime.program.table import UNKNOWN, duration, lined_up
 
-UNKNOWN: Final = "?"
 PARTITION_HEAD: Final = (
     "TOPIC", "PART", "STATE", "SINCE", "SOURCE END", "MIRRORED", "TARGET END", "LAG", "LAG TIME",
     "REASON",
@@ -161,27 +161,6 @@ def number(value: int | None) -> str:
     return UNKNOWN if value is None else str(value)
 
 
-def duration(milliseconds: int) -> str:
-    """Return a length of time in at most two units: 0 s, 1.2 s, 3 m 4 s, 2 h 10 m, 5 d 3 h."""
-    if milliseconds < 10_000:
-        return f"{max(0, milliseconds) / 1000:.1f} s" if milliseconds > 0 else "0 s"
-    seconds = milliseconds // 1000
-    if seconds < 60:
-        return f"{seconds} s"
-    if seconds < 3600:
-        return f"{seconds // 60} m {seconds % 60} s"
-    if seconds < 86400:
-        return f"{seconds // 3600} h {seconds % 3600 // 60} m"
-    return f"{seconds // 86400} d {seconds % 86400 // 3600} h"
-
-
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterable[str]:
-    """Yield the lines of a table whose columns are as wide as they must be."""
-    rows = [[escaped(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    for row in (head, *rows):
-        cells = (
-            cell.ljust(width) if title in LEFT else cell.rjust(width)
-            for title, cell, width in zip(head, row, widths, strict=True)
-        )
-        yield "  " + "  ".join(cells).rstrip()
+    """Return the lines of a table below a heading."""
+    return lined_up(head, rows, LEFT, indent="  ")

@@ -104,7 +104,7 @@ FILE_WORD: Final = Word(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One command of a program.
+    """One command of a program; `topics list` is the command `list` of the noun `topics`.
 
     `help` is a sentence, `details` what else the command's own help says. `load` imports what the
     command needs and returns what it does: the program's help and its other commands do without

@@ -4,7 +4,8 @@ import argparse
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
 from runtime.process.output import escaped
@@ -22,7 +23,7 @@ PACKAGE: Final = "kafka-disaster-recovery"
 
 
 class CommandParser(argparse.ArgumentParser):
-    """The parser of one command.
+    """The parser of one command, or of a noun with several, which has no command of its own.
 
     argparse gives the words before an option and those behind it away separately, and an optional
     word is then lost. So it gets the options here, and `take_words` the words.
@@ -52,7 +53,8 @@ class CommandParser(argparse.ArgumentParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         """Return the values of all that is given; ends the program with status 2 at bad input."""
         command = self.command
-        assert command is not None, "take() has been called"
+        if command is None:
+            return super().parse_known_args(args, namespace)
         given = list(args or ())
         end = given.index("--") if "--" in given else len(given)
         parser = _OptionsOf(self)
@@ -177,8 +179,12 @@ def build_parser(
     commands: Sequence[tuple[Command, Statuses]],
     examples: Sequence[str],
     statuses: Statuses,
+    nouns: Mapping[str, str] = MappingProxyType({}),
 ) -> argparse.ArgumentParser:
-    """Return the parser of a program; each command comes with its exit statuses."""
+    """Return the parser of a program; each command comes with its exit statuses.
+
+    A command of two words, `topics list`, stands below its noun, of which `nouns` has the help.
+    """
     width = _width() - 2
     parser = _ProgramParser(
         prog=name,
@@ -191,13 +197,27 @@ def build_parser(
     chosen = parser.add_subparsers(
         required=True, metavar="COMMAND", title="commands", parser_class=CommandParser
     )
+    below: dict[str, Any] = {"": chosen}
     for command, of_command in commands:
+        noun, _, verb = command.name.rpartition(" ")
+        if noun not in below:
+            below[noun] = _add_noun(chosen, noun, nouns[noun])
         text = textwrap.fill(f"{command.help} {command.details}", width)
-        sub = chosen.add_parser(
-            command.name, help=_plain(command.help), description=text, formatter_class=_Help
+        sub = below[noun].add_parser(
+            verb, help=_plain(command.help), description=text, formatter_class=_Help
         )
         sub.take(command, of_command)
     return parser
+
+
+def _add_noun(chosen: Any, noun: str, help_text: str) -> Any:  # noqa: ANN401 - argparse's own
+    """Return where the commands of a noun are added."""
+    sub = chosen.add_parser(
+        noun, help=_plain(help_text), description=help_text, formatter_class=_Help
+    )
+    return sub.add_subparsers(
+        required=True, metavar="COMMAND", title="commands", parser_class=CommandParser
+    )
 
 
 class _ProgramParser(argparse.ArgumentParser):

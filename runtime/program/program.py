@@ -10,7 +10,7 @@ import sys
 import traceback
 from argparse import ArgumentParser
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import chain
 from pathlib import Path
@@ -78,8 +78,9 @@ class CommandReference:
 class Program:
     """One of our programs.
 
-    `faults` imports and returns the exceptions that are told in one line. Any other is a mistake of
-    ours: it is shown with its traceback, and the exit status is `broken`.
+    `nouns` says of each noun that has commands (`topics list`) what they are for. `faults` imports
+    and returns the exceptions that are told in one line. Any other is a mistake of ours: it is
+    shown with its traceback, and the exit status is `broken`.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Program:
     statuses: Statuses
     faults: Callable[[], Faults]
     broken: ExitStatus = ExitStatus.FAILED
+    nouns: Mapping[str, str] = field(default_factory=dict)
 
     def main(self, arguments: Sequence[str] | None = None) -> int:
         """Run the program and return its exit status."""
@@ -129,7 +131,12 @@ class Program:
     def parser(self) -> ArgumentParser:
         """Return the parser, of which completion and manual pages are made."""
         return build_parser(
-            self.name, self.description, list(self._commands()), self.examples, self.all_statuses
+            self.name,
+            self.description,
+            list(self._commands()),
+            self.examples,
+            self.all_statuses,
+            self.nouns,
         )
 
     def _run(self, arguments: Sequence[str]) -> int:

@@ -10,7 +10,7 @@ import contextlib
 import io
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -19,14 +19,15 @@ import broker.cli
 import failover.cli
 import mirror.cli
 import spark_audit.cli
+from runtime.program.program import Program
 from tests.docs.pages import FENCE, ROOT, SPAN, blocks, prose
 
-PARSERS: Final[Mapping[str, Callable[[list[str]], object]]] = MappingProxyType(
+PROGRAMS: Final[Mapping[str, Program]] = MappingProxyType(
     {
-        "mirror": mirror.cli.PROGRAM.parse,
-        "failover": failover.cli.PROGRAM.parse,
-        "spark-audit": spark_audit.cli.PROGRAM.parse,
-        "broker": broker.cli.PROGRAM.parse,
+        "mirror": mirror.cli.PROGRAM,
+        "failover": failover.cli.PROGRAM,
+        "spark-audit": spark_audit.cli.PROGRAM,
+        "broker": broker.cli.PROGRAM,
     }
 )
 BEGINS: Final = re.compile(
@@ -77,7 +78,7 @@ def _said_by_parser(program: str, words: Sequence[str]) -> str | None:
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
-            PARSERS[program](list(words))
+            PROGRAMS[program].parse(list(words))
     except SystemExit as end:
         return said.getvalue().strip().splitlines()[-1] if end.code else None
     return None
@@ -85,23 +86,28 @@ def _said_by_parser(program: str, words: Sequence[str]) -> str | None:
 
 def _missing(program: str, words: Sequence[str]) -> str | None:
     """Return what a part of a command line names and the program's help does not."""
-    names = [word for word in words if not OPTION.match(word)][:1]
+    names = _command_of(program, [word for word in words if not OPTION.match(word)])
     options = [word.partition("=")[0] for word in words if OPTION.match(word)]
     if not words:
         return None
     help_text = _help(program, names)
     if help_text is None:
-        return f"{program} has no command {names[0] if names else ''}"
+        return f"{program} has no command {' '.join(names)}"
     known = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", help_text))
     unknown = [option for option in options if option not in known]
     return f"{program} {' '.join(names)} has no {unknown[0]}" if unknown else None
+
+
+def _command_of(program: str, words: Sequence[str]) -> Sequence[str]:
+    """Return the words that name the command: two where the first is a noun."""
+    return words[: 2 if words and words[0] in PROGRAMS[program].nouns else 1]
 
 
 def _help(program: str, names: Sequence[str]) -> str | None:
     said = io.StringIO()
     try:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()):
-            PARSERS[program]([*names, "--help"])
+            PROGRAMS[program].parse([*names, "--help"])
     except SystemExit as end:
         return None if end.code else said.getvalue()
     return None

@@ -44,6 +44,8 @@ def test_commands_are_found_where_people_look_for_them() -> None:
         ("```\nmake drill SEEDS=7\n```", "knows no SEEDS"),
         ("Run `mirror restart --skipp` then.", "mirror restart has no --skipp"),
         ("Run `failover promte` then.", "failover has no command promte"),
+        ("Run `broker topics delet` then.", "broker has no command topics delet"),
+        ("Run `broker topics list --healthy` then.", "broker topics list has no --healthy"),
         ("Run `make drill PARTS=1` then.", "knows no PARTS"),
         ("Run `python -m tests.fresh` then.", "no module tests.fresh"),
     ],

@@ -89,7 +89,7 @@ def test_the_help_names_every_status_that_a_fault_gives(program: Program) -> Non
 def test_the_help_of_a_command_has_its_examples_and_options(
     program: Program, command: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert program.main([command.name, "--help"]) == 0
+    assert program.main([*command.name.split(), "--help"]) == 0
     said = capsys.readouterr().out
     for example in command.examples:
         assert f"\n  {example}\n" in said
@@ -174,6 +174,8 @@ echo "${COMPREPLY[@]}"
         ("failover pro", "promote"),
         ("spark-audit run --out", "--output"),
         ("broker up --zoo", "--zookeeper-port"),
+        ("broker topics des", "describe"),
+        ("broker groups reset-offsets --to-e", "--to-earliest"),
     ],
 )
 def test_bash_completes(

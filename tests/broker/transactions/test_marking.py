@@ -4,12 +4,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import trio
 from trio.testing import MockClock
 
+from broker.apis import write_txn_markers
+from broker.authorizer.authorizer import Authorizer, AuthorizerSettings, Rights
+from broker.authorizer.verdict import Asker
+from broker.context import Call, Node
 from broker.log.results import AppendResult
 from broker.metadata_cache import BrokerEndpoint
 from broker.transactions.decisions import Producer
@@ -18,8 +22,10 @@ from broker.transactions.verification import Verifier
 from tests.broker.rig import TOPIC_ID, LoneNode, batch, config, view
 from wire.errors import ErrorCode
 from wire.messages.write_txn_markers import (
+    WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
+    WritableTxnMarkerTopic,
     WritableTxnMarkerTopicResult,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
@@ -78,6 +84,56 @@ async def test_a_coordinator_that_was_replaced_ends_nothing(tmp_path: Path) -> N
         ):
             assert await write_markers(node, late, [HERE]) == {HERE: error}
         assert led.last_stable_offset == 2
+
+
+def markers(**fields: Any) -> WriteTxnMarkersRequest:
+    """Return what an administrator's tool sends to abort the transaction of producer 5."""
+    given = {"producer_id": 5, "producer_epoch": 0, "transaction_result": False, **fields}
+    given.setdefault("coordinator_epoch", 0)
+    topic = WritableTxnMarkerTopic(name="t", partition_indexes=(0,))
+    return WriteTxnMarkersRequest(markers=(WritableTxnMarker(topics=(topic,), **given),))
+
+
+async def asked(node: LoneNode, request: WriteTxnMarkersRequest, **rights: Any) -> int:
+    call = Call(
+        node=cast("Node", node), api_version=1, client_id="c", client_host="127.0.0.1", **rights
+    )
+    [marker] = (await write_txn_markers.handle(request, call)).markers
+    return marker.topics[0].partitions[0].error_code
+
+
+async def test_without_an_authorizer_everybody_may_abort_a_transaction_as_it_is_described(
+    tmp_path: Path,
+) -> None:
+    async with lone_node(tmp_path) as node:
+        led = produce(node)
+        assert await asked(node, markers()) == ErrorCode.NONE
+        assert led.last_stable_offset == 2
+        assert await asked(node, markers()) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"transaction_result": True},
+        {"coordinator_epoch": 2**31 - 1},
+        {"producer_epoch": 1},
+        {"producer_id": 6},
+    ],
+)
+async def test_no_client_writes_another_marker(tmp_path: Path, fields: dict[str, Any]) -> None:
+    async with lone_node(tmp_path) as node:
+        led = produce(node)
+        assert await asked(node, markers(**fields)) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        assert led.last_stable_offset == 0
+
+
+async def test_with_an_authorizer_the_right_to_alter_the_cluster_is_needed(tmp_path: Path) -> None:
+    limited = Rights(Authorizer(AuthorizerSettings()), Asker("User:alice", "h"))
+    async with lone_node(tmp_path) as node:
+        produce(node)
+        refused = await asked(node, markers(), rights=limited)
+        assert refused == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 class Peer:

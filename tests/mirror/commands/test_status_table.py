@@ -1,8 +1,6 @@
 """What `mirror status` prints."""
 
-import pytest
-
-from mirror.commands.status_table import duration, render
+from mirror.commands.status_table import render
 from tests.mirror.commands.status_reports import REPORT
 
 PAGE = """\
@@ -27,19 +25,3 @@ flow dc1->dc2: running for 1 m 0 s
 
 def test_the_page_shows_states_lags_and_positions_and_marks_the_unknown() -> None:
     assert render(REPORT) == PAGE
-
-
-@pytest.mark.parametrize(
-    ("milliseconds", "text"),
-    [
-        (-5, "0 s"),
-        (0, "0 s"),
-        (1_240, "1.2 s"),
-        (59_999, "59 s"),
-        (184_000, "3 m 4 s"),
-        (7_800_000, "2 h 10 m"),
-        (442_800_000, "5 d 3 h"),
-    ],
-)
-def test_durations_are_told_in_two_units(milliseconds: int, text: str) -> None:
-    assert duration(milliseconds) == text

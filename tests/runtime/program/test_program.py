@@ -397,3 +397,50 @@ def test_documentation_gets_every_command_as_data() -> None:
     assert do.examples == ("small do",)
     assert do.statuses[130] == "Ctrl-C ended the program."
     assert completion.name == "completion"
+
+
+def with_nouns(did: list[str]) -> Program:
+    """Return a program with two commands of a noun, and one of none."""
+
+    def command(name: str) -> Command:
+        def act(options: Options) -> int:
+            did.append(f"{options.command.name} {getattr(options, 'what', None)}")
+            return ExitStatus.DONE
+
+        word = Word(name="what", metavar="WHAT", help="what")
+        return Command(name=name, help=f"Do {name}.", load=lambda: act, examples=(), words=(word,))
+
+    return Program(
+        name="small",
+        description="A small program.",
+        commands=(command("do"), command("things list"), command("things drop")),
+        examples=(),
+        statuses={},
+        faults=dict,
+        nouns={"things": "All about 100 % of the things."},
+    )
+
+
+def test_a_command_of_a_noun_is_typed_in_two_words(capsys: pytest.CaptureFixture[str]) -> None:
+    did: list[str] = []
+    small = with_nouns(did)
+    assert [small.main(["things", "drop", "x"]), small.main(["do", "y"])] == [0, 0]
+    assert did == ["things drop x", "do y"]
+    assert [one.usage for one in small.reference()][:2] == [
+        "small do [-h] WHAT",
+        "small things list [-h] WHAT",
+    ]
+    assert small.main(["things", "--help"]) == 0
+    said = capsys.readouterr().out
+    assert "All about 100 % of the things." in said
+    assert "Do things list." in said
+    assert small.main(["things", "list", "--help"]) == 0
+    assert capsys.readouterr().out.startswith("usage: small things list [-h] WHAT")
+
+
+@pytest.mark.parametrize("typed", [["things"], ["things", "lost", "x"], ["things", "list"]])
+def test_a_noun_without_a_command_of_its_own_is_bad_input(
+    capsys: pytest.CaptureFixture[str], typed: list[str]
+) -> None:
+    assert with_nouns([]).main(typed) == 2
+    assert "small things" in capsys.readouterr().err
