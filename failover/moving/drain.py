@@ -1,12 +1,13 @@
 """Wait until everything that a fenced source holds is on the target."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import trio
 
 from failover.journal.execute import StepFailed
+from failover.moving.standstill import StandstillWatch
 from failover.sites.foreign_writers import find_foreign_writers
 from failover.sites.map_follower import MapFollower
 from failover.sites.other_log import find_other_logs, require_none
@@ -72,32 +73,39 @@ async def wait_close_behind(
     source: Site,
     partitions: tuple[TopicPartition, ...],
     follower: MapFollower,
+    standstills: StandstillWatch,
     *,
     max_lag: int,
     timeout_ms: int,
 ) -> None:
     """Return once the mirror is so close behind that a fence need not last for long.
 
-    Each partition has to reach where its source ended when the wait began, so that a partition that
-    stands still is found while the source still takes writes; and no more than `max_lag` offsets
-    may be left then. Raises StepFailed after `timeout_ms`, naming the partition that lacks most;
-    and NetworkFault.
+    Each partition has to be on the target, and to reach where its source ended when the wait began,
+    so that a partition that stands still is found while the source still takes writes; and no more
+    than `max_lag` offsets may be left then. Raises StepFailed: for a partition that only a decision
+    lets go on at once, for others after `timeout_ms`, naming the one that lacks most; and
+    NetworkFault.
     """
     starts = await source.starts(partitions)
     first = SourceLogs(starts=starts, ends=await source.ends(partitions))
     stuck: dict[TopicPartition, int] = {}
     left: dict[TopicPartition, int] = {}
+    absent: list[TopicPartition] = []
     with trio.move_on_after(timeout_ms / 1000):
         while True:
+            await standstills.require_none(partitions)
             await follower.refresh(partitions)
+            absent = sorted(set(partitions) - follower.target_ends.keys())
             reached = {partition: follower.mirrored_end(partition) for partition in partitions}
             stuck = missing(first, reached)
-            if not stuck:
+            if not stuck and not absent:
                 now = SourceLogs(starts=starts, ends=await source.ends(partitions))
                 left = missing(now, reached)
                 if sum(left.values()) <= max_lag:
                     return
             await trio.sleep(DRAIN_POLL_S)
+    if absent and not stuck:
+        raise _not_made(absent, follower.target_name, timeout_ms)
     lacking, total = stuck or left, sum((stuck or left).values())
     if not lacking:
         raise StepFailed(f"the sites did not tell within {timeout_ms / 1000:g} s how far they are")
@@ -110,14 +118,19 @@ async def wait_close_behind(
 
 
 async def wait_drained(
-    source: Site, logs: SourceLogs, follower: MapFollower, *, timeout_ms: int
+    source: Site,
+    logs: SourceLogs,
+    follower: MapFollower,
+    standstills: StandstillWatch,
+    *,
+    timeout_ms: int,
 ) -> int:
     """Wait until nothing is missing; return how many source offsets were missing at first.
 
     An empty partition must be on the target too, because its producers would not find it there. A
     log that cannot tell is asked again. Raises StepFailed at once where the map speaks of another
-    log than the source's or the target's; after `timeout_ms` it names the partition that lacks
-    most. Raises NetworkFault.
+    log than the source's or the target's, or only a decision lets a partition go on; after
+    `timeout_ms` it names the partition that lacks most. Raises NetworkFault.
     """
     left: dict[TopicPartition, int] = {}
     absent: list[TopicPartition] = []
@@ -147,13 +160,10 @@ async def wait_drained(
                     ]
                     require_none(await find_foreign_writers(source, follower, holding))
                     return first
+                await standstills.require_none(logs.ends)
             await trio.sleep(DRAIN_POLL_S)
     if first is not None and absent and not left:
-        topic, partition = absent[0]
-        raise StepFailed(
-            f"{topic}-{partition} was not made on {follower.target_name} within"
-            f" {timeout_ms / 1000:g} s ({len(absent)} partitions); `mirror status` shows why"
-        )
+        raise _not_made(absent, follower.target_name, timeout_ms)
     if first is None or not left:
         raise StepFailed(
             f"not all logs told how far they got in {timeout_ms / 1000:g} s{unavailable}"
@@ -162,6 +172,14 @@ async def wait_drained(
     raise StepFailed(
         f"{sum(left.values())} records in {len(left)} partitions did not arrive within"
         f" {timeout_ms / 1000:g} s (most in {topic}-{partition}: {most}); `mirror status` shows why"
+    )
+
+
+def _not_made(absent: Sequence[TopicPartition], target: str, timeout_ms: int) -> StepFailed:
+    topic, partition = absent[0]
+    return StepFailed(
+        f"{topic}-{partition} was not made on {target} within {timeout_ms / 1000:g} s"
+        f" ({len(absent)} partitions); `mirror status` shows why"
     )
 
 

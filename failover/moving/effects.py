@@ -32,6 +32,7 @@ from failover.moving.drain import (
 from failover.moving.flow import FlowControl
 from failover.moving.groups import GROUPS_BYTES, BothMaps, fitting, move_groups
 from failover.moving.leaving import CountFollowers, wait_left, wait_plain_left
+from failover.moving.standstill import StandstillWatch
 from failover.sites.fence import (
     Fence,
     FenceDoesNotHold,
@@ -158,6 +159,7 @@ class PromotionEffects:
             self.source,
             partitions,
             self.follower,
+            StandstillWatch(self.control.standing),
             max_lag=self.limits.max_lag_before_fence,
             timeout_ms=self.limits.catch_up_timeout_ms,
         )
@@ -419,7 +421,10 @@ class PromotionEffects:
         timeout_ms = self.limits.drain_timeout_ms
         logs = await read_source_logs(self.source, journal.moving, timeout_ms=timeout_ms)
         try:
-            records = await wait_drained(self.source, logs, self.follower, timeout_ms=timeout_ms)
+            standstills = StandstillWatch(self.control.standing)
+            records = await wait_drained(
+                self.source, logs, self.follower, standstills, timeout_ms=timeout_ms
+            )
         except StepFailed as late:
             raise StepFailed(f"{late}{await open_transactions(self.source, logs)}") from late
         facts = DrainFacts(starts=logs.starts, ends=logs.ends).encode()

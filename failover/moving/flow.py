@@ -1,6 +1,7 @@
 """Stop and start a flow by its command in the witness, and see that it was carried out."""
 
-from collections.abc import Awaitable, Callable
+import logging
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from functools import partial
 
@@ -12,6 +13,7 @@ from failover.journal.store import Superseded
 from runtime.configuration.config import FlowConfig
 from runtime.coordination.known_ends import KnownEnds
 from runtime.coordination.long_nodes import read_document
+from runtime.coordination.standstill import Standstill, read_paused, read_worker
 from runtime.coordination.witness import (
     FlowCommand,
     WitnessGarbled,
@@ -31,6 +33,8 @@ from runtime.coordination.zookeeper import (
 )
 from wire.topic_partition import TopicPartition
 
+_LOG = logging.getLogger(__name__)
+
 
 class FlowControl:
     """One flow's nodes in the witness."""
@@ -43,7 +47,9 @@ class FlowControl:
         self._assignment = paths.assignment(flow.source, flow.target)
         self._known_ends = paths.known_ends(flow.source, flow.target)
         self._known_ends_parts = paths.known_ends_parts(flow.source, flow.target)
+        self._orders = paths.orders(flow.source, flow.target)
         self._moves = flow.moves
+        self._told_as = f"{flow.source}-{flow.target}"
         self._command = paths.command(flow.source, flow.target)
         self._acknowledged = paths.acknowledged(flow.source, flow.target)
 
@@ -64,6 +70,25 @@ class FlowControl:
         """Return the source's partitions that the flow knew of last; raises WitnessGarbled."""
         node = await self._zookeeper.get(self._assignment)
         return frozenset() if node is None else assigned_partitions(node.data)
+
+    async def standing(
+        self, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, Standstill]:
+        """Return those of these partitions that stand still until somebody decides, with the cause.
+
+        What cannot be understood tells of none: the wait for what is missing finds them, late.
+        """
+        found: list[Standstill] = []
+        try:
+            for name in await self._zookeeper.children(self._workers) or ():
+                node = await self._zookeeper.get(f"{self._workers}/{name}")
+                found += () if node is None else read_worker(node.data)
+            orders = await self._zookeeper.get(self._orders)
+            if orders is not None:
+                found += read_paused(orders.data, self._told_as, partitions)
+        except WitnessGarbled as fault:
+            _LOG.warning("%s: what stands still is not known: %s", self._name, fault)
+        return {one.partition: one for one in found if one.partition in partitions}
 
     async def known_ends(self) -> KnownEnds | None:
         """Return where the source's logs that move ended when the mirror last heard of them.

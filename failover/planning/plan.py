@@ -59,6 +59,8 @@ class SitesView:
     other_log: str | None = None
     """Of which partition `mirrored` speaks of another log than the source's, and what to do; None
     when it does of none, or nobody could tell."""
+    standing: str | None = None
+    """Which partition stands still until somebody decides, and the command; None if none does."""
     plain: Mapping[str, int] = field(default_factory=dict)
     """How many members of each group on the source do not follow the active site."""
     loss: Loss | None = None
@@ -291,6 +293,8 @@ def _whether_planned_possible(snapshot: SitesView, source: SiteView) -> Refusal 
         )
     if snapshot.other_log is not None:
         return Refusal(reason=snapshot.other_log)
+    if snapshot.standing is not None:
+        return Refusal(reason=f"{snapshot.flow} cannot be drained: {snapshot.standing}")
     return None
 
 

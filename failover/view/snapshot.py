@@ -12,6 +12,7 @@ from failover.journal.journals import find_unfinished, read_journals
 from failover.journal.lease import Lease
 from failover.moving.flow import FlowControl
 from failover.moving.leaving import count_followers, plain_members
+from failover.moving.standstill import find_standstill
 from failover.planning.loss import estimate
 from failover.planning.plan import SitesView, SiteView
 from failover.sites.fence import why_unfenceable
@@ -150,7 +151,9 @@ async def _look_along(
             mirrored = await _read_mirrored(ends, views[flow.source], writers)
         unfenceable = await _why_unfenceable(ends.source, views[flow.source])
     members = views[flow.source].groups
-    loss = None
+    loss = standing = None
+    if not is_source_lost and worker is not None:
+        standing = await find_standstill(control.standing, frozenset(views[flow.source].ends))
     if is_source_lost:
         # Behind the looks: the mirror has written meanwhile that it hears nothing any more.
         known = await _known_ends(control)
@@ -167,6 +170,7 @@ async def _look_along(
         differing=explain(flow, differing) if differing else None,
         unfenceable=unfenceable,
         other_log=mirrored.other_log,
+        standing=standing,
         plain=plain_members(members, await count_followers(zookeeper, paths, members)),
         loss=loss,
         loss_budget=configuration.failover.loss_budget,

@@ -6,16 +6,18 @@ rules of mirror.workers.handover.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, islice
 from typing import Final
 
 import trio
 
 from mirror.flow.engine import Engine
 from mirror.state.orders import Restart
+from mirror.state.partition import MirroredPartition
+from mirror.state.partition_state import STANDING, remedy
 from mirror.state.throttle import portion_of
 from mirror.topics.gone_topics import gone_ends
 from mirror.workers.assignment import Loads
@@ -30,6 +32,7 @@ from mirror.workers.handover import (
 )
 from offset_translation.map_records import MirrorProducer
 from runtime.configuration.config import FlowConfig
+from runtime.coordination.standstill import MOST_TOLD, Standstill
 from runtime.coordination.witness import WitnessGarbled, WitnessPaths, WorkerInfo
 from runtime.coordination.zookeeper import (
     BadVersion,
@@ -101,6 +104,28 @@ class _Rates:
 def _two_digits(rate: float) -> float:
     """Round, so that a node is not written again for a difference that changes nothing."""
     return float(f"{rate:.1e}")
+
+
+def standing_of(
+    config: FlowConfig, partitions: Iterable[MirroredPartition]
+) -> tuple[Standstill, ...]:
+    """Return those of these partitions that stand still until somebody decides, some of many."""
+    flow = f"{config.source}-{config.target}"
+    return tuple(
+        Standstill(
+            partition=partition.topic_partition,
+            cause=f"{partition.state.value}: {partition.status.reason}",
+            remedy=remedy(
+                partition.state,
+                flow,
+                *partition.topic_partition,
+                is_savable=partition.skips.is_savable,
+            ),
+        )
+        for partition in islice(
+            (partition for partition in partitions if partition.state in STANDING), MOST_TOLD
+        )
+    )
 
 
 def session_prefix(zookeeper: ZooKeeper) -> str:
@@ -200,6 +225,7 @@ class Membership:
                 if not partition.has_true_map
             ),
             restarted=flow.orders.carried_out(flow.partitions.own),
+            standing=standing_of(flow.config, flow.partitions.own.values()),
         )
 
     async def _join(self) -> None:

@@ -509,6 +509,7 @@ class Positioning:
             partition.offset_map.reach(tail.reached.place)
         partition.skips.lose(stop.lost_records)
         partition.skips.allow_once(None)  # what was ordered has been tried
+        partition.skips.tell_apart(is_savable=stop.own is not None)
         self._interruptions.stop(partition, stop.state, stop.reason, now)
         _LOG.error("%s-%d: %s: %s", partition.topic, partition.index, stop.state.value, stop.reason)
 

@@ -131,6 +131,43 @@ ADVICE: Final[dict[PartitionState, str]] = {
 }
 
 
+RESTART: Final[dict[PartitionState, str]] = {
+    _S.RETENTION_OVERRUN: "{partition} --skip` goes on behind what the source has deleted",
+    _S.TOPIC_RECREATED: "{topic} --from-earliest` deletes the copy of the former topic",
+    _S.SOURCE_WENT_BACK: "{topic} --from-earliest` deletes the copy, and begins anew",
+    _S.SOURCE_CORRUPT: "{partition}` tries again once another replica leads",
+    _S.TARGET_DIVERGED: "{partition} --quarantine` saves what only the target has",
+    _S.FAILED: "{partition}` tries again",
+}
+"""The restart that ends a stop, of the topic or the partition, and what it does."""
+
+BY_HAND: Final[dict[PartitionState, str]] = {
+    _S.TARGET_REFUSED: "widen the setting that the reason names with `kafka-configs.sh --alter`",
+    _S.RECORD_TOO_LARGE: "raise max.message.bytes of the target topic with `kafka-configs.sh"
+    " --alter`",
+    _S.NOT_AUTHORISED: "grant the mirror's user the right, or correct its credentials",
+}
+"""What ends a stop without a command of ours."""
+
+
+STANDING: Final = frozenset({*RESTART, *BY_HAND})
+"""States in which a partition of the source waits for somebody."""
+
+
+def remedy(state: PartitionState, flow: str, topic: str, index: int, *, is_savable: bool) -> str:
+    """Return the one thing to do about a stopped partition; `flow` as commands take it.
+
+    Where `is_savable` is not true nobody can tell what the target's own records are.
+    """
+    assert state in STANDING, f"{state} ends by itself, or nothing of the partition is left"
+    if state in BY_HAND:
+        return BY_HAND[state]
+    what = RESTART[state]
+    if state is _S.TARGET_DIVERGED and not is_savable:
+        what = RESTART[_S.SOURCE_WENT_BACK]
+    return f"`mirror restart {flow} {what.format(topic=topic, partition=f'{topic}:{index}')}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """A state, since when (wall clock, milliseconds), and why."""

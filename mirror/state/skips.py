@@ -21,6 +21,7 @@ class Skips:
         "apart",
         "count",
         "decided_end",
+        "is_savable",
         "looped",
         "lost",
         "pass_over",
@@ -47,10 +48,16 @@ class Skips:
         """The batch whose records go one by one, because together they were refused."""
         self.allowed_once: Policy | None = None
         """The policy that a command has ordered, once."""
+        self.is_savable = True
+        """Whether records of the target's own, where those have stopped it, can be told apart."""
 
     def leave_out_looped(self, batches: int) -> None:
         """Count batches that came from the target, by their producer ids."""
         self.looped += batches
+
+    def tell_apart(self, *, is_savable: bool) -> None:
+        """Take note whether records of the target's own, which stop it, can be told apart."""
+        self.is_savable = is_savable
 
     def lose(self, records: int) -> None:
         """Take note that so many records are gone from the source, which stops the partition."""
@@ -90,6 +97,7 @@ class Skips:
         """Forget what has stopped the partition: it is to go on."""
         self.lost = 0
         self.refused_through = None
+        self.is_savable = True
 
     def settle(self, left_out: int, source: int) -> None:
         """Count the records that were left out by going on at ``source`` now."""

@@ -22,6 +22,8 @@ from typing import Any, Final, NamedTuple, Self
 from mirror.state.orders import Restart
 from mirror.workers.assignment import Loads, assign
 from offset_translation.map_records import MirrorProducer
+from runtime.coordination import standstill
+from runtime.coordination.standstill import Standstill
 from runtime.coordination.witness import WitnessGarbled, WorkerInfo
 from runtime.foreign_json import LARGEST_INT32, rate, text, unpack_json, whole_number
 from wire.topic_partition import TopicPartition
@@ -47,6 +49,8 @@ class Member:
     """Its partitions whose map may not speak of the log that is on the target."""
     restarted: frozenset[Restart] = frozenset()
     """Restarts in force that it has done to all of its partitions that they concern."""
+    standing: tuple[Standstill, ...] = ()
+    """Those of its partitions that stand still until somebody decides; not all, where many do."""
 
     def encode(self) -> bytes:
         """Return the JSON of the node, compressed."""
@@ -60,6 +64,7 @@ class Member:
                 "gone": [[*partition, end] for partition, end in sorted(self.gone.items())],
                 "doubted": sorted(self.doubted),
                 RESTARTED: [one.plain() for one in sorted(self.restarted, key=_age)],
+                standstill.KEY: standstill.told(self.standing),
             }
         )
 
@@ -83,6 +88,7 @@ class Member:
                     _place(topic, index) for topic, index in found.get("doubted", ())
                 ),
                 restarted=frozenset(Restart.of(one) for one in found.get(RESTARTED, ())),
+                standing=standstill.heard(found),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise WitnessGarbled(f"witness: no valid member: {data[:80]!r}: {error}") from error

@@ -17,6 +17,7 @@ from offset_translation.map_records import (
 from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakePartition, run_fake_cluster
 from tests.doubles.map_writers import MemoryWriters
+from tests.failover.standing import watch_of
 from tests.failover.target_batches import MIRROR, ORDERS, PIECE, tell, write
 from wire.net import open_cluster
 
@@ -39,7 +40,7 @@ async def stage(
 
             async def drain() -> int:
                 logs = SourceLogs(starts={ORDERS: source.start}, ends={ORDERS: source.end})
-                return await wait_drained(site, logs, follower, timeout_ms=500)
+                return await wait_drained(site, logs, follower, watch_of(), timeout_ms=500)
 
             yield source, target, drain
 

@@ -9,6 +9,7 @@ from failover.sites.site import LogUnavailable, SiteUnclear
 from tests.doubles.fake_cluster import FakePartition
 from tests.doubles.map_writers import MemoryWriters
 from tests.failover.maps import MAP, ORDERS, target_with_a_map
+from tests.failover.standing import watch_of
 from wire.record_batch import parse_header
 from wire.topic_partition import TopicPartition
 
@@ -65,9 +66,9 @@ async def test_a_drain_asks_a_log_that_cannot_tell_again_until_its_time_is_over(
         orders.leader = -1
         follower = MapFollower(site, "dc1", MemoryWriters())
         with pytest.raises(StepFailed, match=r"^not all logs told .* \(dc2 orders-0: LEADER_"):
-            await wait_drained(site, logs, follower, timeout_ms=400)
+            await wait_drained(site, logs, follower, watch_of(), timeout_ms=400)
         orders.leader = 0
-        assert await wait_drained(site, logs, follower, timeout_ms=5_000) == 0
+        assert await wait_drained(site, logs, follower, watch_of(), timeout_ms=5_000) == 0
 
 
 @pytest.mark.parametrize("partition", [TopicPartition("new", 0), TopicPartition("orders", 1)])
@@ -80,10 +81,10 @@ async def test_a_drain_waits_until_the_target_has_every_partition(
         follower = MapFollower(site, "dc1", MemoryWriters())
         topic, index = partition
         with pytest.raises(StepFailed, match=f"^{topic}-{index} was not made on dc2 within 0.4 s"):
-            await wait_drained(site, logs, follower, timeout_ms=400)
+            await wait_drained(site, logs, follower, watch_of(), timeout_ms=400)
         made = cluster.topics.get(topic) or cluster.create_topic(topic)
         made.partitions[index] = FakePartition(0)
-        assert await wait_drained(site, logs, follower, timeout_ms=5_000) == 0
+        assert await wait_drained(site, logs, follower, watch_of(), timeout_ms=5_000) == 0
 
 
 async def test_a_promotion_believes_only_registered_writers_and_registers_itself() -> None:

@@ -31,6 +31,7 @@ from tests.doubles.map_writers import MemoryWriters
 from tests.failover.between import effects_between
 from tests.failover.journals import begun, done, drained, unnoted
 from tests.failover.plans import ALL_WELL, DC2, PLANNED
+from tests.failover.standing import watch_of
 from tests.failover.two_sites import promotable
 from wire.net import open_cluster
 from wire.record_batch import Record, build_batch
@@ -67,7 +68,9 @@ class Stage:
         return SourceLogs(starts={ORDERS: 0}, ends={ORDERS: self.log.end})
 
     async def drain(self) -> int:
-        return await wait_drained(self.source, self.logs(), self.follower, timeout_ms=500)
+        return await wait_drained(
+            self.source, self.logs(), self.follower, watch_of(), timeout_ms=500
+        )
 
 
 @asynccontextmanager
@@ -142,7 +145,7 @@ async def test_what_ends_a_transaction_may_be_mirrored_behind_the_ends_that_were
         said = there.dc2.topics[map_topic_name("dc1")].partitions[0]
         said.batches.append(build_batch([Record(3, 0, key, value)], base_offset=3))
         said.end = 4
-        drain = wait_drained(there.source, logs, there.follower, timeout_ms=5_000)
+        drain = wait_drained(there.source, logs, there.follower, watch_of(), timeout_ms=5_000)
         assert await drain == 0
         assert there.follower.mirrored_end(ORDERS) == MIRRORED + 2
 

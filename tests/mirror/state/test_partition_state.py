@@ -9,10 +9,12 @@ from mirror.state.partition import ANOTHER_LOG, MirroredPartition
 from mirror.state.partition_state import (
     ADVICE,
     ALLOWED,
+    STANDING,
     STOPPED,
     PartitionState,
     Status,
     move,
+    remedy,
 )
 from mirror.state.retries import MAX_BACKOFF_MS
 from offset_translation.offset_map import OffsetMap
@@ -27,6 +29,16 @@ def test_every_state_has_its_row_and_can_be_reached() -> None:
 
 def test_every_stopped_state_says_what_to_do() -> None:
     assert set(ADVICE) == STOPPED
+
+
+def test_every_stop_of_what_the_source_has_names_one_thing_to_do() -> None:
+    assert STOPPED - {PartitionState.SOURCE_GONE} == STANDING
+    told = {state: remedy(state, "dc1-dc2", "orders", 3, is_savable=True) for state in STANDING}
+    diverged = PartitionState.TARGET_DIVERGED
+    assert told[diverged].startswith("`mirror restart dc1-dc2 orders:3 --quarantine`")
+    unclear = remedy(diverged, "dc1-dc2", "orders", 3, is_savable=False)
+    assert unclear.startswith("`mirror restart dc1-dc2 orders --from-earliest`")
+    assert all(one.count("`") in {0, 2} for one in told.values())
 
 
 def test_the_table_is_kept() -> None:
