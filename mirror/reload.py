@@ -15,6 +15,7 @@ AT_RUN_TIME: Final = frozenset(
         "policies",
         "settings",
         "acls",
+        "copies_quotas",
         "delete_gone_after_ms",
         "fetch_max_bytes",
         "partition_fetch_bytes",

@@ -8,10 +8,10 @@ is to stay. A DENY without a note is somebody else's.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from wire.net.topic_rights import DENY, WRITE, TopicRight
+from wire.net.rights import DENY, LITERAL, WRITE, Right
 
 EVERYBODY: Final = "User:*"
 SET_BY: Final = "User:write-fence/"
@@ -27,42 +27,54 @@ class Note:
     was_closed: bool = False
 
 
-def closing(topic: str) -> TopicRight:
+def closing(topic: str) -> Right:
     """Return the entry that lets nobody write to a topic but super users."""
     return _denying(topic, EVERYBODY)
 
 
-def noting(topic: str, note: Note) -> TopicRight:
+def noting(topic: str, note: Note) -> Right:
     """Return the entry that holds a note."""
     return _denying(topic, (FOUND_BY if note.was_closed else SET_BY) + note.client)
 
 
-def noted(right: TopicRight) -> Note | None:
+def noted(right: Right) -> Note | None:
     """Return the note that an entry holds; None for any other entry."""
     for prefix, was_closed in ((SET_BY, False), (FOUND_BY, True)):
         if right.principal.startswith(prefix):
             note = Note(client=right.principal.removeprefix(prefix), was_closed=was_closed)
-            return note if right == noting(right.topic, note) else None
+            return note if right == noting(right.name, note) else None
     return None
 
 
-def fenced(rights: Iterable[TopicRight]) -> dict[str, set[Note]]:
+def fenced(rights: Iterable[Right]) -> dict[str, set[Note]]:
     """Return the topics that are closed by a fence of ours, each with its notes."""
     held = set(rights)
     found: dict[str, set[Note]] = {}
     for right in held:
         note = noted(right)
-        if note is not None and closing(right.topic) in held:
-            found.setdefault(right.topic, set()).add(note)
+        if note is not None and closing(right.name) in held:
+            found.setdefault(right.name, set()).add(note)
     return found
 
 
-def is_of_fence(right: TopicRight) -> bool:
-    """Tell whether an entry is one that a fence consists of, which holds for its site alone."""
-    return right == closing(right.topic) or noted(right) is not None
+def is_of_fence(right: Right) -> bool:
+    """Tell whether an entry is one that a fence consists of, which holds for its site alone.
+
+    An entry that closes topics by a prefix, or all of them, is somebody's own fence.
+    """
+    return replace(right, pattern=LITERAL) == closing(right.name) or noted(right) is not None
 
 
-def _denying(topic: str, principal: str) -> TopicRight:
-    return TopicRight(
-        topic=topic, principal=principal, host=ANYWHERE, operation=WRITE, permission=DENY
-    )
+def without_fence(rights: Iterable[Right]) -> set[Right]:
+    """Return the entries that are left where our fences are lifted; others' closings stay."""
+    held = set(rights)
+    lifted = {
+        closing(topic)
+        for topic, notes in fenced(held).items()
+        if not any(note.was_closed for note in notes)
+    }
+    return {right for right in held - lifted if noted(right) is None}
+
+
+def _denying(topic: str, principal: str) -> Right:
+    return Right(name=topic, principal=principal, host=ANYWHERE, operation=WRITE, permission=DENY)

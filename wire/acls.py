@@ -167,6 +167,17 @@ SUPPORTED: Final[Mapping[ResourceType, tuple[Operation, ...]]] = MappingProxyTyp
 """The operations that are told as authorized ones (KIP-430, `AclEntry.supportedOperations`)."""
 
 
+IMPLIED_BY: Final[Mapping[Operation, frozenset[Operation]]] = MappingProxyType(
+    {
+        Operation.DESCRIBE: frozenset(
+            {Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}
+        ),
+        Operation.DESCRIBE_CONFIGS: frozenset({Operation.ALTER_CONFIGS}),
+    }
+)
+"""Whom an ALLOW of these lets do that, too (KIP-11, `AclEntry`'s implied operations)."""
+
+
 def bits_of(operations: Iterable[Operation]) -> int:
     """Return operations as they are told: each as the bit of its number."""
     return sum(1 << operation for operation in operations)

@@ -5,12 +5,12 @@ entry speaks of a resource, `allow.everyone.if.no.acl.found` decides.
 """
 
 import ipaddress
-from collections.abc import Collection, Iterable, Mapping
-from types import MappingProxyType
-from typing import Final, NamedTuple
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
 from wire.acls import (
     EVERYBODY,
+    IMPLIED_BY,
     WILDCARD,
     AccessControlEntry,
     Operation,
@@ -18,16 +18,6 @@ from wire.acls import (
     Permission,
     ResourcePattern,
 )
-
-IMPLIED_BY: Final[Mapping[Operation, frozenset[Operation]]] = MappingProxyType(
-    {
-        Operation.DESCRIBE: frozenset(
-            {Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}
-        ),
-        Operation.DESCRIBE_CONFIGS: frozenset({Operation.ALTER_CONFIGS}),
-    }
-)
-"""Whom an ALLOW of these lets do that, too (KIP-11, `AclEntry`'s implied operations)."""
 
 
 class Asker(NamedTuple):

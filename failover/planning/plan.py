@@ -10,6 +10,7 @@ from failover.journal.journal_size import why_too_long
 from failover.journal.steps import ORDER, Direction, PromotionKind, StepName, is_switched
 from failover.planning.loss import Loss, beyond_budget, loss_document, loss_lines
 from runtime.configuration.config import NO_LIMIT, LossBudget
+from runtime.rights.outlook import Outlook
 from wire.topic_partition import TopicPartition
 
 RISKS_NAMED: Final = 5
@@ -66,6 +67,8 @@ class SitesView:
     loss: Loss | None = None
     """What would be lost with the source; None where it is not said to be lost."""
     loss_budget: LossBudget = NO_LIMIT
+    outlook: Outlook | None = None
+    """Who would be refused on the target; None where nobody has looked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +110,8 @@ class Plan:
     is_insisted: bool = False
     loss: Loss | None = None
     """What is given up with a source that is lost."""
+    outlook: Outlook | None = None
+    """Which applications the target would refuse."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +170,7 @@ def decide(snapshot: SitesView, request: PromotionRequest) -> Decision:
         plain=snapshot.plain if planned else {},
         is_insisted=request.force,
         loss=None if planned else snapshot.loss,
+        outlook=snapshot.outlook,
     )
 
 
@@ -372,6 +378,7 @@ def describe(plan: Plan) -> tuple[str, ...]:
         f"  groups   {groups or 'none'}{' (members)' if groups else ''}",
         *(f"  {line}" for line in (*_awaited(plan), *_lost(plan))),
         *(f"  warning  {warning}" for warning in plan.warnings),
+        *(f"  rights   {line}" for line in (() if plan.outlook is None else plan.outlook.lines())),
         *_replaced(plan.supersedes),
         *(
             f"  {number:2}. {step:<13} {explained[step].format(**names)}"
@@ -425,6 +432,7 @@ def plan_document(decision: Plan | Resume) -> Mapping[str, object]:
         "groups": dict(decision.groups),
         "plain_members": dict(decision.plain),
         "warnings": list(decision.warnings),
+        "applications": None if decision.outlook is None else decision.outlook.document,
         "replaces": None if replaced is None else replaced.epoch,
         "steps": [step.value for step in ORDER[decision.kind]],
     }

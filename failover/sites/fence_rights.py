@@ -11,11 +11,11 @@ from failover.sites.probe import probe
 from runtime.write_fence import Note, closing, fenced, noted, noting
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault, RequestRefused
-from wire.net.topic_rights import (
+from wire.net.rights import (
     DENY,
     WRITE,
+    Right,
     RightsOff,
-    TopicRight,
     give_rights,
     take_rights,
     topic_rights,
@@ -57,9 +57,9 @@ async def close_topics(cluster: Cluster, topics: Collection[str], clients: Seque
     await take_rights(cluster, taken)
 
 
-async def _views(cluster: Cluster) -> list[set[TopicRight]]:
+async def _views(cluster: Cluster) -> list[set[Right]]:
     """Return what keeps anybody from writing as each broker knows it that answers, one at least."""
-    views: list[set[TopicRight]] = []
+    views: list[set[Right]] = []
     silent: NetworkFault | None = None
     for node in (await cluster.metadata((), refresh=True)).brokers:
         try:
@@ -78,18 +78,18 @@ def _has_no_fence(fault: RightsOff | RequestRefused) -> bool:
     return isinstance(fault, RightsOff) or fault.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
-async def _denied(cluster: Cluster, node: int | None = None) -> set[TopicRight]:
+async def _denied(cluster: Cluster, node: int | None = None) -> set[Right]:
     """Return what keeps anybody from writing."""
     return await topic_rights(cluster, node=node, operation=WRITE, permission=DENY)
 
 
 def changes(
-    held: Set[TopicRight],
+    held: Set[Right],
     topics: Collection[str],
     clients: Sequence[str],
     *,
-    known: Set[TopicRight] | None = None,
-) -> tuple[list[TopicRight], list[TopicRight]]:
+    known: Set[Right] | None = None,
+) -> tuple[list[Right], list[Right]]:
     """Return what to give and then what to take, in this order, topic by topic.
 
     A note is given before the right that it notes, and taken after it. A controller that is killed
@@ -114,15 +114,15 @@ def changes(
     return sorted(given, key=_note_first), sorted(taken, key=_note_last)
 
 
-def _note_first(right: TopicRight) -> tuple[str, bool, TopicRight]:
-    return right.topic, noted(right) is None, right
+def _note_first(right: Right) -> tuple[str, bool, Right]:
+    return right.name, noted(right) is None, right
 
 
-def _note_last(right: TopicRight) -> tuple[str, bool, TopicRight]:
-    return right.topic, noted(right) is not None, right
+def _note_last(right: Right) -> tuple[str, bool, Right]:
+    return right.name, noted(right) is not None, right
 
 
-def _was_closed(topic: str, held: Set[TopicRight], closed: Mapping[str, Set[Note]]) -> bool:
+def _was_closed(topic: str, held: Set[Right], closed: Mapping[str, Set[Note]]) -> bool:
     """Tell whether somebody else closed this topic before any fence of ours did."""
     if topic in closed:
         return any(note.was_closed for note in closed[topic])
@@ -177,5 +177,5 @@ async def why_not(cluster: Cluster, topics: Iterable[str]) -> str | None:
     )
 
 
-def _is_guarded(topic: str, held: Iterable[TopicRight]) -> bool:
+def _is_guarded(topic: str, held: Iterable[Right]) -> bool:
     return any(right.concerns(topic) for right in held)

@@ -30,6 +30,8 @@ from runtime.coordination.witness import WitnessGarbled, WitnessPaths, WorkerInf
 from runtime.coordination.zookeeper import ZooKeeper
 from runtime.pair.opening import open_clusters, require_pair
 from runtime.process.clock import now_ms
+from runtime.rights.outlook import Outlook, ask_site, look_ahead, silent_site
+from runtime.rights.refused import Seen
 from wire.net import NetworkFault, open_cluster
 from wire.net.connection import always
 from wire.net.transport import SYSTEMS_OWN
@@ -150,6 +152,7 @@ async def _look_along(
         elif is_there:
             mirrored = await _read_mirrored(ends, views[flow.source], writers)
         unfenceable = await _why_unfenceable(ends.source, views[flow.source])
+        outlook = await _look_ahead(ends, views)
     members = views[flow.source].groups
     loss = standing = None
     if not is_source_lost and worker is not None:
@@ -174,7 +177,29 @@ async def _look_along(
         plain=plain_members(members, await count_followers(zookeeper, paths, members)),
         loss=loss,
         loss_budget=configuration.failover.loss_budget,
+        outlook=outlook,
     )
+
+
+async def _look_ahead(ends: Ends, views: Mapping[str, SiteView]) -> Outlook | None:
+    """Return who would be refused on the target; None where the target does not tell.
+
+    A source that does not answer is one that does not tell its rights.
+    """
+    source, target = views[ends.source.name], views[ends.target.name]
+    used = target if source.fault is not None or not source.ends else source
+    topics = {topic: topic for topic, _ in used.ends}
+    try:
+        with trio.fail_after(LOOK_TIMEOUT_S):
+            theirs = await ask_site(ends.target.cluster, target.name)
+            if source.fault is None:
+                ours = await ask_site(ends.source.cluster, source.name)
+            else:
+                ours = silent_site(source.name, source.fault)
+    except (NetworkFault, trio.TooSlowError) as fault:
+        _LOG.info("who would be refused on %s is not known: %s", target.name, fault)
+        return None
+    return look_ahead(ours, theirs, Seen(topics=topics, groups=used.groups))
 
 
 async def _known_ends(control: FlowControl) -> KnownEnds | None:

@@ -15,11 +15,11 @@ from mirror.clusters.admin import (
 )
 from mirror.clusters.links import Links, open_links
 from mirror.clusters.tail_reader import topic_exists
-from mirror.commands.clocks import cluster_clocks, told_clock, witness_clock
-from mirror.commands.distances import RECEIVE, SEND, measure_distances, told_distances
-from mirror.commands.internal_topics import internal_topics
-from mirror.commands.status import workers_of
-from mirror.commands.versions import (
+from mirror.commands.checks.clocks import cluster_clocks, told_clock, witness_clock
+from mirror.commands.checks.distances import RECEIVE, SEND, measure_distances, told_distances
+from mirror.commands.checks.internal_topics import internal_topics
+from mirror.commands.checks.refusals import refusals
+from mirror.commands.checks.versions import (
     OF_SOURCE,
     OF_TARGET,
     Spoken,
@@ -27,6 +27,7 @@ from mirror.commands.versions import (
     lacking_versions,
     told_versions,
 )
+from mirror.commands.status import workers_of
 from mirror.flow.pair_watch import told_pair
 from mirror.flow.run_decision import Role, Witnessed, decide_duty
 from mirror.groups.group_polling import WITHOUT_POSITIONS
@@ -205,9 +206,17 @@ async def _check_flow(
                 lines += await _distances(flow.target, links.target_data, RECEIVE)
                 lines += await way_back(flow, links.source_admin)
                 lines += await internal_topics(flow, links, writers_of)
+                lines += await refusals(flow, links, await _mirrored(flow, links.source_admin))
                 return lines, wrong
     except trio.TooSlowError as fault:
         raise CheckFailed(f"flow {flow.name}: no answer within {TIMEOUT_S:g} s") from fault
+
+
+async def _mirrored(flow: FlowConfig, source: Cluster) -> set[str]:
+    try:
+        return set(wanted_topics(flow, await source.metadata()))
+    except NetworkFault as fault:
+        raise CheckFailed(f"cluster {flow.source}: {fault}") from fault
 
 
 async def way_back(flow: FlowConfig, source: Cluster) -> list[str]:

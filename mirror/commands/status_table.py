@@ -43,6 +43,8 @@ def _flow(flow: FlowReport, now_ms: int) -> Iterable[str]:
         yield f"  fault: {fault}"
     for foreign in flow.get("foreign_records", ()):
         yield f"  warning: {foreign}"
+    if refused := flow.get("refused_after_switch"):
+        yield f"  warning: {refused}"
     yield from _refused(flow["refused_settings"])
     partitions = flow["partitions"]
     if not partitions:

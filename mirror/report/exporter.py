@@ -32,6 +32,7 @@ class FlowCollector(Collector):
         yield _refused_settings(flows)
         yield _faults(self._runners)
         yield _foreign_records(self._runners)
+        yield from _refused_after_switch(self._runners)
 
 
 def _roles(flows: Sequence[FlowHead]) -> Metric:
@@ -79,3 +80,27 @@ def _foreign_records(runners: Sequence[FlowRunner]) -> Metric:
             for topic, foreign in runner.engine.foreign_watch.foreign.items():
                 family.add_metric((runner.config.name, topic), foreign.count)
     return family
+
+
+def _refused_after_switch(runners: Sequence[FlowRunner]) -> Iterable[Metric]:
+    refused = GaugeMetricFamily(
+        "mirror_refused_after_switch",
+        "Topics, groups and transactional ids that the principal may use on the source alone; "
+        "without a principal, those that nobody may use on the target",
+        labels=("flow", "principal"),
+    )
+    users = GaugeMetricFamily(
+        "mirror_missing_scram_users",
+        "SCRAM users of the source, each with each mechanism, that the target does not know",
+        labels=("flow",),
+    )
+    for runner in runners:
+        outlook = None if runner.engine is None else runner.engine.acls.outlook
+        if outlook is None:
+            continue
+        for principal, count in outlook.principals.items():
+            refused.add_metric((runner.config.name, principal), count)
+        if outlook.missing_users is not None:
+            users.add_metric((runner.config.name,), len(outlook.missing_users))
+    yield refused
+    yield users

@@ -109,6 +109,8 @@ class FlowHead(TypedDict):
     """The origin of the source's group positions; empty if nobody reads them."""
     speed: SpeedReport | None
     """None while there is no daemon, or not for long enough."""
+    refused_after_switch: NotRequired[str | None]
+    """Who would be refused on the target, in a line; None if nobody, as far as is known."""
     foreign_records: NotRequired[list[str]]
     """A line for each map topic that others have written to: those records are not believed."""
 
@@ -147,8 +149,14 @@ def flow_head(runner: FlowRunner) -> FlowHead:
         "refused_settings": [] if engine is None else _refused_settings(engine),
         "groups_by": "" if engine is None else engine.groups.origin,
         "speed": _speed(runner.progress.speed) if runner.role is Role.RUNNING else None,
+        "refused_after_switch": None if engine is None else _refused_after_switch(engine),
         "foreign_records": [] if engine is None else told_foreign(engine.foreign_watch.foreign),
     }
+
+
+def _refused_after_switch(engine: Engine) -> str | None:
+    outlook = engine.acls.outlook
+    return None if outlook is None else outlook.summary
 
 
 def _speed(speed: Speed | None) -> SpeedReport | None:

@@ -101,8 +101,11 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "that are set.",
         "topic_settings.include": "Patterns of topic settings that travel.",
         "topic_settings.exclude": "Patterns of topic settings that do not travel.",
-        "acls": "Which rights to topics travel: `downgraded` only those to read, as MirrorMaker "
-        "does it; `identical` all; `off` none.",
+        "acls": "Which rights of applications travel, to topics, groups and transactional ids: "
+        "`downgraded` only those to read, as MirrorMaker does it; `identical` all, and those to "
+        "the cluster that applications use; `off` none.",
+        "client_quotas": "Set the source's client quotas on the target, where that has none. "
+        "What somebody has set there stays.",
         "delete_gone_topics_after_ms": "Delete a topic on the target when it has been gone from "
         "the source for so long. Without it nothing is deleted.",
         "names": "`prefixed`: `orders` of dc1 is `dc1.orders` on the target, and what has come "
@@ -138,7 +141,7 @@ class PatternSet:
 
 
 class AclSync(Enum):
-    """The choice of the source's rights to topics that are given on the target as well."""
+    """The choice of the source's rights that are given on the target as well."""
 
     OFF = "off"
     DOWNGRADED = "downgraded"
@@ -220,6 +223,7 @@ class FlowConfig:
     throttle: ThrottleConfig = ThrottleConfig()
     settings: SettingsSync = MIRROR_MAKERS_SETTINGS
     acls: AclSync = AclSync.DOWNGRADED
+    copies_quotas: bool = False
     delete_gone_after_ms: int | None = None
     """Delete on the target what has been gone from the source for so long; None is never."""
     is_prefixed: bool = False
@@ -355,6 +359,7 @@ def read_flow(section: Section, clusters: Collection[str]) -> FlowConfig:
         acls=AclSync(
             section.choice("acls", tuple(one.value for one in AclSync), AclSync.DOWNGRADED.value)
         ),
+        copies_quotas=section.boolean("client_quotas", default=False),
         delete_gone_after_ms=section.optional_integer(
             "delete_gone_topics_after_ms", least=1_000, most=1 << 40
         ),

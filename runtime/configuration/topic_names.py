@@ -35,6 +35,11 @@ class TopicNames:
     has_heartbeats: bool = False
     """Whether MirrorMaker's heartbeats are mirrored, which are prefixed in every flow."""
 
+    @property
+    def prefix(self) -> str:
+        """Return what stands before each mirrored name on the target."""
+        return f"{self.source}{self.separator}" if self.is_prefixed else ""
+
     # --- both ways ---------------------------------------------------------------------------
 
     def on_target(self, topic: str) -> str:

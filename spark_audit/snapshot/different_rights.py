@@ -2,7 +2,7 @@
 
 A switch rests on them: applications may on the new site what they were given there. What the mirror
 carries and the target lacks is a finding. All else is shown and explained: MirrorMaker's rules keep
-rights to write on the source, the mirror copies rights to single topics only, and takes none away.
+rights to write on the source, and the mirror takes none away.
 """
 
 from collections.abc import Collection, Mapping
@@ -11,17 +11,16 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from runtime.configuration.flow_section import AclSync
-from runtime.travelling_rights import as_it_travels
+from runtime.rights.travelling import as_it_travels
 from runtime.write_fence import is_of_fence
-from wire.acls import Operation, Permission
-from wire.net.topic_rights import EVERY_TOPIC, LITERAL, PREFIXED, TopicRight
+from wire.acls import WILDCARD, Operation, Permission
+from wire.net.rights import LITERAL, PREFIXED, Right
 
 MOST_LISTED: Final = 1_000
 """So many differences of a flow are listed; the last one stands for the others."""
 KEPT_BACK: Final = "the mirror keeps rights to write on the source"
 NOT_CARRIED: Final = "the mirror carries no rights: `acls: off`"
-NOT_OF_ONE_TOPIC: Final = "the mirror carries rights to single topics only"
-OF_CLUSTER: Final = "the mirror carries no rights to a cluster"
+OF_CLUSTER: Final = "the mirror carries no such right to a cluster"
 SURPLUS: Final = "the mirror takes no rights away"
 OF_FENCE: Final = "it closes a site for writes"
 
@@ -44,27 +43,23 @@ class DifferentRight(NamedTuple):
 
 
 def different_rights(
-    source: Collection[TopicRight],
-    target: Collection[TopicRight],
+    source: Collection[Right],
+    target: Collection[Right],
     *,
     mirrored: Mapping[str, str],
     sync: AclSync,
+    prefix: str = "",
 ) -> list[DifferentRight]:
     """Return the entries for these topics that one site alone has, the findings first.
 
-    `mirrored` are the source's topics, each with its name on the target. A right that arrives as
-    another one, as MirrorMaker's rules have it, is looked for as that.
+    `mirrored` are the source's topics, each with its name on the target, which begins with
+    `prefix`. A right that arrives as another one, as MirrorMaker's rules have it, is looked for as
+    that.
     """
     ours = {one for one in source if _concerns(one, mirrored.keys())}
     back = {name: topic for topic, name in mirrored.items()}
-    theirs = {
-        replace(one, topic=back[one.topic]) if _is_of_one_topic(one) else one
-        for one in target
-        if _concerns(one, back.keys())
-    }
-    travelling = {
-        other for one in ours if one.topic in mirrored and (other := as_it_travels(one, sync))
-    }
+    theirs = {_by_sources_name(one, back, prefix) for one in target if _concerns(one, back.keys())}
+    travelling = {other for one in ours if (other := as_it_travels(one, sync))}
     missing = travelling - theirs
     found = [_only(one, is_on_source=True, explained=None) for one in sorted(missing)]
     found += (
@@ -79,44 +74,48 @@ def different_rights(
 
 
 def different_cluster_rights(
-    source: Collection[TopicRight], target: Collection[TopicRight]
+    source: Collection[Right], target: Collection[Right], sync: AclSync
 ) -> list[DifferentRight]:
-    """Return the entries for the clusters themselves that one site alone has."""
-    return _listed(
-        [
-            _only(one, is_on_source=one in source, explained=OF_CLUSTER)._replace(
-                resource="the cluster"
-            )
-            for one in sorted({*source} ^ {*target})
-        ]
+    """Return the entries for the clusters that one site alone has, the findings first."""
+    missing = {one for one in source if as_it_travels(one, sync)} - {*target}
+    found = [_only(one, is_on_source=True, explained=None) for one in sorted(missing)]
+    found += (
+        _only(one, is_on_source=one in source, explained=OF_CLUSTER)
+        for one in sorted(({*source} ^ {*target}) - missing)
     )
+    return _listed([one._replace(resource="the cluster") for one in found])
 
 
-def _concerns(right: TopicRight, topics: Collection[str]) -> bool:
-    if _is_of_one_topic(right):
-        return right.topic in topics
+def _concerns(right: Right, topics: Collection[str]) -> bool:
+    if right.is_of_one:
+        return right.name in topics
     return any(right.concerns(topic) for topic in topics)
 
 
-def _is_of_one_topic(right: TopicRight) -> bool:
-    return right.pattern == LITERAL and right.topic != EVERY_TOPIC
+def _by_sources_name(right: Right, back: Mapping[str, str], prefix: str) -> Right:
+    """Return an entry of the target as the source has it: see `given_on_target`."""
+    if right.is_of_one:
+        return replace(right, name=back[right.name])
+    if not prefix or right.pattern != PREFIXED or not right.name.startswith(prefix):
+        return right
+    if right.name == prefix:
+        return replace(right, name=WILDCARD, pattern=LITERAL)
+    return replace(right, name=right.name.removeprefix(prefix))
 
 
-def _why_not(right: TopicRight, sync: AclSync) -> str:
+def _why_not(right: Right, sync: AclSync) -> str:
     if is_of_fence(right):
         return OF_FENCE
     if sync is AclSync.OFF:
         return NOT_CARRIED
-    if right.pattern != LITERAL or right.topic == EVERY_TOPIC:
-        return NOT_OF_ONE_TOPIC
     return KEPT_BACK
 
 
-def _only(right: TopicRight, *, is_on_source: bool, explained: str | None) -> DifferentRight:
-    resource = right.topic
+def _only(right: Right, *, is_on_source: bool, explained: str | None) -> DifferentRight:
+    resource = right.name
     if right.pattern == PREFIXED:
         resource += "*"
-    elif right.topic == EVERY_TOPIC:
+    elif right.name == WILDCARD:
         resource = "every topic"
     permission, operation = _name(Permission, right.permission), _name(Operation, right.operation)
     what = f"{permission} {operation} to {right.principal} from {right.host}"

@@ -1,4 +1,4 @@
-"""An authorizer for the fake cluster: entries for topics, of which each broker has its own copy."""
+"""An authorizer for the fake cluster: entries, of which each broker has its own copy."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -25,7 +25,7 @@ from wire.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
-from wire.net.topic_rights import TopicRight
+from wire.net.rights import Right
 
 BROKER: Final = 4
 ANY: Final = 1
@@ -34,12 +34,12 @@ ANY: Final = 1
 class FakeRights:
     """What the cluster holds; the brokers in `deaf` still go by what there was before them."""
 
-    def __init__(self, cluster: FakeCluster, *rights: TopicRight) -> None:
+    def __init__(self, cluster: FakeCluster, *rights: Right) -> None:
         self.rights = set(rights)
         self.error = ErrorCode.NONE
         """What DescribeAcls is answered with."""
-        self.deaf: dict[int, set[TopicRight]] = {}
-        self.log: list[tuple[str, frozenset[TopicRight]]] = []
+        self.deaf: dict[int, set[Right]] = {}
+        self.log: list[tuple[str, frozenset[Right]]] = []
         """What was given and taken, a request each."""
         for broker in cluster.brokers.values():
             broker.scripts |= {
@@ -56,7 +56,8 @@ class FakeRights:
             held = [
                 right
                 for right in sorted(self.deaf.get(broker.node_id, self.rights))
-                if asked.operation in (ANY, right.operation)
+                if asked.resource_type_filter in (ANY, right.kind)
+                and asked.operation in (ANY, right.operation)
                 and asked.permission_type in (ANY, right.permission)
             ]
             return DescribeAclsResponse(
@@ -67,13 +68,14 @@ class FakeRights:
 
     async def _create(self, _: RequestHeader, request: CreateAclsRequest) -> CreateAclsResponse:
         given = frozenset(
-            TopicRight(
-                topic=one.resource_name,
+            Right(
+                name=one.resource_name,
                 principal=one.principal,
                 host=one.host,
                 operation=one.operation,
                 permission=one.permission_type,
                 pattern=one.resource_pattern_type,
+                kind=one.resource_type,
             )
             for one in request.creations
         )
@@ -88,12 +90,13 @@ class FakeRights:
             for one in request.filters
             if asdict(right)
             == {
-                "topic": one.resource_name_filter,
+                "name": one.resource_name_filter,
                 "principal": one.principal_filter,
                 "host": one.host_filter,
                 "operation": one.operation,
                 "permission": one.permission_type,
                 "pattern": one.pattern_type_filter,
+                "kind": one.resource_type_filter,
             }
         )
         self.rights -= taken
@@ -102,17 +105,15 @@ class FakeRights:
         return DeleteAclsResponse(filter_results=(result,) * len(request.filters))
 
 
-def everybodys(topics: Iterable[str], operation: int, permission: int) -> set[TopicRight]:
+def everybodys(topics: Iterable[str], operation: int, permission: int) -> set[Right]:
     """The same entry for several topics."""
     return {
-        TopicRight(
-            topic=topic, principal="User:*", host="*", operation=operation, permission=permission
-        )
+        Right(name=topic, principal="User:*", host="*", operation=operation, permission=permission)
         for topic in topics
     }
 
 
-def _resource(right: TopicRight) -> DescribeAclsResource:
+def _resource(right: Right) -> DescribeAclsResource:
     entry = AclDescription(
         principal=right.principal,
         host=right.host,
@@ -120,7 +121,10 @@ def _resource(right: TopicRight) -> DescribeAclsResource:
         permission_type=right.permission,
     )
     return DescribeAclsResource(
-        resource_type=2, resource_name=right.topic, pattern_type=right.pattern, acls=(entry,)
+        resource_type=right.kind,
+        resource_name=right.name,
+        pattern_type=right.pattern,
+        acls=(entry,),
     )
 
 

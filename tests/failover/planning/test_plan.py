@@ -15,8 +15,12 @@ from failover.planning.plan import (
     decide,
     describe,
     describe_resume,
+    plan_document,
 )
+from runtime.rights.outlook import Outlook
+from runtime.rights.refused import Refused
 from tests.failover.plans import ALL_WELL, DC1, DC2, PLANNED
+from wire.acls import Operation, ResourceType
 from wire.topic_partition import TopicPartition
 
 LOST = PromotionRequest(site="dc2", kind=PromotionKind.SOURCE_LOST)
@@ -226,3 +230,23 @@ def test_where_nothing_would_move_nothing_is_begun(
         f"no topic of the flow dc1->dc2 is on {site}, so nothing moves; `mirror topics` says why"
     )
     assert decide(snapshot, request_) == Refusal(reason=reason)
+
+
+def test_a_plan_names_the_applications_that_the_target_would_refuse() -> None:
+    outlook = Outlook(
+        source="dc1",
+        target="dc2",
+        refused=(
+            Refused(
+                principal="User:shop",
+                kind=ResourceType.TOPIC,
+                operation=Operation.WRITE,
+                names=("orders",),
+            ),
+        ),
+    )
+    plan = decide(replace(ALL_WELL, outlook=outlook), PLANNED)
+    assert isinstance(plan, Plan)
+    [line] = [line for line in describe(plan) if "User:shop" in line]
+    assert line == "  rights   User:shop would be refused on dc2: WRITE of topic orders"
+    assert plan_document(plan)["applications"] == outlook.document

@@ -41,7 +41,7 @@ from tests.failover.between import effects_between
 from tests.failover.journals import begun, unnoted
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault, open_cluster
-from wire.net.topic_rights import ALLOW, PREFIXED, READ, TopicRight
+from wire.net.rights import ALLOW, PREFIXED, READ, Right
 from wire.topic_partition import TopicPartition
 
 TOPICS = ("orders", "payments", "archive")
@@ -94,9 +94,9 @@ def test_a_note_is_there_before_what_it_notes_and_goes_after_it() -> None:
     assert (len(given_), taken) == (4, [])
     for number, right in enumerate(given_):
         if noted(right) is None:
-            assert noting(right.topic, Note(client=CLIENT)) in given_[:number]
+            assert noting(right.name, Note(client=CLIENT)) in given_[:number]
     back = changes(set(given_), (), [CLIENT])
-    assert back == ([], sorted(given_, key=lambda one: (one.topic, noted(one) is not None)))
+    assert back == ([], sorted(given_, key=lambda one: (one.name, noted(one) is not None)))
 
 
 async def test_half_a_fence_of_somebody_killed_is_none_and_is_taken_away() -> None:
@@ -228,7 +228,7 @@ def test_a_note_is_known_by_its_principal_alone() -> None:
 
 
 @st.composite
-def held_rights(draw: st.DrawFn) -> set[TopicRight]:
+def held_rights(draw: st.DrawFn) -> set[Right]:
     """Any fences, also half ones that were left by somebody killed, and what others have closed."""
     possible = [closing(topic) for topic in TOPICS]
     possible += [
@@ -242,7 +242,7 @@ def held_rights(draw: st.DrawFn) -> set[TopicRight]:
 
 @given(held=held_rights(), topics=st.sets(st.sampled_from(TOPICS)), cut=st.integers(0, 20))
 def test_from_wherever_somebody_was_killed_the_same_fence_is_reached(
-    held: set[TopicRight], topics: set[str], cut: int
+    held: set[Right], topics: set[str], cut: int
 ) -> None:
     killed = applied(held, topics, cut)
     done = applied(killed, topics)
@@ -264,7 +264,7 @@ def test_a_fence_that_is_lifted_leaves_what_others_have_closed(
     assert applied(applied(half, set(), cuts[1]), set()) == before
 
 
-def applied(held: set[TopicRight], topics: set[str], steps: int | None = None) -> set[TopicRight]:
+def applied(held: set[Right], topics: set[str], steps: int | None = None) -> set[Right]:
     """What is held behind so many of all entries given and taken, or behind all."""
     given_, taken = changes(held, topics, [CLIENT])
     found = set(held)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror.commands.check import way_back
-from mirror.commands.clocks import (
+from mirror.commands.checks.clocks import (
     OFFSETS_TOPIC,
     TOLERATED_MS,
     Reading,
@@ -18,7 +18,7 @@ from mirror.commands.clocks import (
     told_clock,
     witness_clock,
 )
-from mirror.commands.versions import (
+from mirror.commands.checks.versions import (
     OF_SOURCE,
     OF_TARGET,
     Spoken,

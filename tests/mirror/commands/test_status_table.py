@@ -25,3 +25,10 @@ flow dc1->dc2: running for 1 m 0 s
 
 def test_the_page_shows_states_lags_and_positions_and_marks_the_unknown() -> None:
     assert render(REPORT) == PAGE
+
+
+def test_a_switch_that_would_refuse_somebody_is_a_warning() -> None:
+    told = "2 principals would be refused on dc2: `mirror check` names them"
+    [flow] = REPORT["flows"]
+    page = render({**REPORT, "flows": [{**flow, "refused_after_switch": told}]})
+    assert f"  warning: {told}\n" in page

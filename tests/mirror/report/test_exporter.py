@@ -9,9 +9,12 @@ from mirror.flow.engine import Engine
 from mirror.flow.runner import FlowRunner
 from mirror.report.exporter import FlowCollector
 from mirror.report.status import flow_head
+from runtime.rights.outlook import Outlook
+from runtime.rights.refused import Refused
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.mirror.building import anybody, runner_in
 from tests.mirror.groups.source_logs import source_of
+from wire.acls import Operation, ResourceType
 
 
 def faults(runner: FlowRunner) -> tuple[dict[str, float], list[str]]:
@@ -74,3 +77,24 @@ async def test_records_of_others_in_a_map_are_shown_and_counted(tmp_path: Path) 
         "mirror_foreign_records", {"flow": flow.config.name, "topic": engine.map_log.topic}
     )
     assert counted == 2
+
+
+async def test_who_would_be_refused_after_a_switch_is_counted_by_principal(tmp_path: Path) -> None:
+    runner = runner_in(tmp_path)
+    async with run_fake_cluster() as fake, source_of(fake) as (_, flow, links):
+        runner.engine = engine = Engine(flow.config, links, runner.measurements, anybody())
+        assert flow_head(runner)["refused_after_switch"] is None
+        refused = Refused(
+            principal="User:shop",
+            kind=ResourceType.TOPIC,
+            operation=Operation.WRITE,
+            names=("a", "b"),
+        )
+        engine.acls.outlook = Outlook(source="dc1", target="dc2", refused=(refused,))
+        assert (flow_head(runner)["refused_after_switch"] or "").startswith("1 principals would")
+    registry = CollectorRegistry()
+    registry.register(FlowCollector([runner]))
+    labels = {"flow": flow.config.name, "principal": "User:shop"}
+    assert registry.get_sample_value("mirror_refused_after_switch", labels) == 2
+    users = registry.get_sample_value("mirror_missing_scram_users", {"flow": flow.config.name})
+    assert users is None, "what is not known is no zero"

@@ -10,22 +10,21 @@ import pytest
 
 from mirror.flow.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
-from mirror.topics.acl_sync import AclWatch
+from mirror.topics.acl_sync import AclWatch, RightsUntold
 from runtime.configuration.flow_section import AclSync, PatternSet
 from runtime.write_fence import Note, closing, is_of_fence, noting
 from tests.doubles.fake_rights import FakeRights
 from tests.mirror.building import CONFIG
 from tests.mirror.two_fakes import two_fakes
 from wire.errors import ErrorCode
-from wire.net import RequestRefused
-from wire.net.topic_rights import ALL_OPERATIONS, ALLOW, READ, WRITE, RightsOff, TopicRight
+from wire.net.rights import ALL_OPERATIONS, ALLOW, READ, WRITE, Right, RightsOff
 from wire.topic_partition import TopicPartition
 
 
-def allowed(*rights: tuple[str, int]) -> set[TopicRight]:
+def allowed(*rights: tuple[str, int]) -> set[Right]:
     """What (principal, operation) may do with topic t."""
     return {
-        TopicRight(topic="t", principal=principal, host="*", operation=operation, permission=ALLOW)
+        Right(name="t", principal=principal, host="*", operation=operation, permission=ALLOW)
         for principal, operation in rights
     }
 
@@ -73,5 +72,16 @@ async def test_a_cluster_without_an_authorizer_is_no_fault_and_a_missing_right_i
         with pytest.raises(RightsOff, match="dc2 has no authorizer"):
             await watch.copy_rights()
         target.error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        with pytest.raises(RequestRefused, match="dc2: to describe rights: CLUSTER_AUTH"):
+        with pytest.raises(RightsUntold, match="dc2: to describe rights: CLUSTER_AUTH"):
             await watch.copy_rights()
+
+
+async def test_who_would_be_refused_all_the_same_is_known_behind_each_look() -> None:
+    async with watch_between(AclSync.DOWNGRADED) as (watch, _, _):
+        await watch.copy_rights()
+        assert watch.outlook is not None
+        assert [one.words("dc2") for one in watch.outlook.refused] == [
+            "User:o would be refused on dc2: WRITE of topic t",
+            "User:w would be refused on dc2: WRITE of topic t",
+        ]
+        assert (watch.outlook.summary or "").startswith("2 principals would be refused on dc2")

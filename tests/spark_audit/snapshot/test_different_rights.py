@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -11,14 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.configuration.flow_section import AclSync
-from runtime.travelling_rights import rights_to_give
+from runtime.rights.travelling import Travelled, rights_to_give
 from runtime.write_fence import Note, closing, noting
 from spark_audit.snapshot.cluster_bounds import Site
 from spark_audit.snapshot.different_rights import (
     KEPT_BACK,
     MOST_LISTED,
     NOT_CARRIED,
-    NOT_OF_ONE_TOPIC,
     OF_CLUSTER,
     OF_FENCE,
     SURPLUS,
@@ -29,9 +29,10 @@ from spark_audit.snapshot.different_rights import (
 from spark_audit.snapshot.rights import ask_rights
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.doubles.fake_rights import FakeRights
+from wire.acls import ResourceType
 from wire.errors import ErrorCode
 from wire.net import open_cluster
-from wire.net.topic_rights import (
+from wire.net.rights import (
     ALL_OPERATIONS,
     ALLOW,
     DENY,
@@ -39,15 +40,15 @@ from wire.net.topic_rights import (
     PREFIXED,
     READ,
     WRITE,
-    TopicRight,
+    Right,
 )
 
 
 def right(
     operation: int = READ, permission: int = ALLOW, topic: str = "t", pattern: int = LITERAL
-) -> TopicRight:
-    return TopicRight(
-        topic=topic,
+) -> Right:
+    return Right(
+        name=topic,
         principal="User:a",
         host="*",
         operation=operation,
@@ -57,7 +58,7 @@ def right(
 
 
 def differing(
-    source: set[TopicRight], target: set[TopicRight], sync: AclSync = AclSync.DOWNGRADED
+    source: set[Right], target: set[Right], sync: AclSync = AclSync.DOWNGRADED
 ) -> list[DifferentRight]:
     return different_rights(source, target, mirrored={"t": "t"}, sync=sync)
 
@@ -69,8 +70,9 @@ def test_a_right_that_the_mirror_carries_and_the_target_lacks_is_a_finding() -> 
         "t: ALLOW READ to User:a from *: only on the source; "
         "give it on the target with `kafka-acls`; see the mirror's log"
     )
-    [denied] = differing({right(WRITE, DENY)}, set())
-    assert denied.explained is None
+    for other in (right(WRITE, DENY), right(topic="*"), right(topic="t", pattern=PREFIXED)):
+        [found] = differing({other}, set())
+        assert found.explained is None
 
 
 @pytest.mark.parametrize(
@@ -78,15 +80,15 @@ def test_a_right_that_the_mirror_carries_and_the_target_lacks_is_a_finding() -> 
     [
         (right(WRITE), None, AclSync.DOWNGRADED, KEPT_BACK),
         (right(), None, AclSync.OFF, NOT_CARRIED),
-        (right(topic="*"), None, AclSync.IDENTICAL, NOT_OF_ONE_TOPIC),
-        (right(topic="t", pattern=PREFIXED), None, AclSync.IDENTICAL, NOT_OF_ONE_TOPIC),
+        (right(WRITE, topic="*"), None, AclSync.DOWNGRADED, KEPT_BACK),
+        (right(topic="t", pattern=PREFIXED), None, AclSync.OFF, NOT_CARRIED),
         (None, right(), AclSync.IDENTICAL, SURPLUS),
         (closing("t"), None, AclSync.IDENTICAL, OF_FENCE),
         (None, noting("t", Note(client="mirror-dc2-dc1")), AclSync.IDENTICAL, OF_FENCE),
     ],
 )
 def test_what_the_mirror_does_not_carry_is_explained(
-    source: TopicRight | None, target: TopicRight | None, sync: AclSync, why: str
+    source: Right | None, target: Right | None, sync: AclSync, why: str
 ) -> None:
     sides = [set() if one is None else {one} for one in (source, target)]
     [one] = differing(sides[0], sides[1], sync)
@@ -108,27 +110,35 @@ def test_rights_are_looked_for_under_the_name_that_the_topic_has_on_the_target()
     assert not find({right()}, {right(topic="dc1.t")})
     [lacking] = find({right()}, {right()})
     assert (lacking.resource, lacking.is_on_source, lacking.explained) == ("t", True, None)
+    many = {right(topic="*"), right(topic="t", pattern=PREFIXED)}
+    there = {right(topic="dc1.", pattern=PREFIXED), right(topic="dc1.t", pattern=PREFIXED)}
+    assert not find(many, there, prefix="dc1.")
+    assert len(find(many, set(), prefix="dc1.")) == 2
     [surplus] = find(set(), {right(topic="dc1.t")})
     assert (surplus.is_on_source, surplus.explained) == (False, SURPLUS)
 
 
 def test_rights_to_other_topics_are_no_matter_and_very_many_are_counted() -> None:
     assert not differing({right(topic="other")}, {right(topic="u", pattern=PREFIXED)})
-    many = {TopicRight(**{**_fields(right()), "principal": f"User:{n}"}) for n in range(1_200)}
+    many = {Right(**{**_fields(right()), "principal": f"User:{n}"}) for n in range(1_200)}
     found = differing(many, set())
     assert len(found) == MOST_LISTED
     assert found[-1].right == "201 more entries"
 
 
-def _fields(one: TopicRight) -> dict[str, Any]:
-    return {name: getattr(one, name) for name in TopicRight.__slots__}
+def _fields(one: Right) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in Right.__slots__}
 
 
 def test_rights_to_a_cluster_are_shown_and_explained() -> None:
-    [one] = different_cluster_rights({right(12, topic="kafka-cluster")}, set())
+    of_cluster = replace(right(12, topic="kafka-cluster"), kind=ResourceType.CLUSTER)
+    [one] = different_cluster_rights({of_cluster}, set(), AclSync.DOWNGRADED)
     assert one == DifferentRight(
         "the cluster", "ALLOW IDEMPOTENT_WRITE to User:a from *", True, OF_CLUSTER
     )
+    [one] = different_cluster_rights({of_cluster}, set(), AclSync.IDENTICAL)
+    assert one.explained is None
+    assert not different_cluster_rights({of_cluster}, {of_cluster}, AclSync.IDENTICAL)
 
 
 rights = st.sets(
@@ -144,9 +154,9 @@ rights = st.sets(
 
 @given(rights, rights, st.sampled_from(AclSync))
 def test_what_the_mirror_would_give_is_what_is_found_and_behind_it_nothing(
-    source: set[TopicRight], target: set[TopicRight], sync: AclSync
+    source: set[Right], target: set[Right], sync: AclSync
 ) -> None:
-    given_now = rights_to_give(source, target, mirrored={"t": "t"}, sync=sync)
+    given_now = rights_to_give(source, target, Travelled(topics={"t": "t"}), sync)
     found = [one for one in differing(source, target, sync) if one.explained is None]
     assert len(found) == len(given_now)
     assert all(one.explained for one in differing(source, target | {*given_now}, sync))

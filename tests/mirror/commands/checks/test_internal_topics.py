@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from mirror.commands.internal_topics import internal_topics, told_writers
+from mirror.commands.checks.internal_topics import internal_topics, told_writers
 from offset_translation.map_records import map_topic_name, piece_start
 from offset_translation.runs import Place
 from tests.doubles.map_writers import MemoryWriters, writers_of
 from tests.mirror.building import CONFIG
 from tests.mirror.two_fakes import two_fakes
-from wire.net.topic_rights import ALL_OPERATIONS, ALLOW, DENY, PREFIXED, READ, WRITE, TopicRight
+from wire.net.rights import ALL_OPERATIONS, ALLOW, DENY, PREFIXED, READ, WRITE, Right
 from wire.record_batch import Record, build_batch
 
 MAP = map_topic_name("dc1")
-MIRROR = TopicRight(topic=MAP, principal="User:mirror", host="*", operation=WRITE, permission=ALLOW)
+MIRROR = Right(name=MAP, principal="User:mirror", host="*", operation=WRITE, permission=ALLOW)
 ALONE = f"{MAP} on dc2 may be written by User:mirror, and by super users"
 
 
@@ -22,11 +22,11 @@ ALONE = f"{MAP} on dc2 may be written by User:mirror, and by super users"
     "more",
     [
         replace(MIRROR, principal="User:app", operation=READ),
-        replace(MIRROR, principal="User:app", topic="orders"),
-        replace(MIRROR, principal="User:app", topic="dc2", pattern=PREFIXED),
+        replace(MIRROR, principal="User:app", name="orders"),
+        replace(MIRROR, principal="User:app", name="dc2", pattern=PREFIXED),
     ],
 )
-def test_a_map_that_the_mirrors_user_alone_may_write_is_as_it_should_be(more: TopicRight) -> None:
+def test_a_map_that_the_mirrors_user_alone_may_write_is_as_it_should_be(more: Right) -> None:
     assert told_writers("dc2", [MAP], [MIRROR, more]) == [ALONE]
 
 
@@ -35,15 +35,15 @@ def test_a_map_that_the_mirrors_user_alone_may_write_is_as_it_should_be(more: To
     [
         (replace(MIRROR, principal="User:app"), "User:app, User:mirror"),
         (replace(MIRROR, principal="User:*"), "User:*, User:mirror"),
-        (replace(MIRROR, principal="User:app", topic="*"), "User:app, User:mirror"),
+        (replace(MIRROR, principal="User:app", name="*"), "User:app, User:mirror"),
         (
-            replace(MIRROR, principal="User:app", topic="dc1", pattern=PREFIXED),
+            replace(MIRROR, principal="User:app", name="dc1", pattern=PREFIXED),
             "User:app, User:mirror",
         ),
         (replace(MIRROR, principal="User:app", operation=ALL_OPERATIONS), "User:app, User:mirror"),
     ],
 )
-def test_everybody_else_who_may_write_a_map_is_warned_of(more: TopicRight, who: str) -> None:
+def test_everybody_else_who_may_write_a_map_is_warned_of(more: Right, who: str) -> None:
     assert told_writers("dc2", [MAP], [MIRROR, more]) == [
         f"warning: {MAP} on dc2 may be written by {who}, and by super users"
     ]

@@ -13,13 +13,13 @@ from runtime.configuration.config import FlowConfig
 from runtime.coordination.map_writers import ForeignRecords, Writers
 from runtime.pair import evidence
 from wire.net import Cluster, NetworkFault
-from wire.net.topic_rights import (
+from wire.net.rights import (
     ALL_OPERATIONS,
     ALLOW,
     DENY,
     WRITE,
+    Right,
     RightsOff,
-    TopicRight,
     topic_rights,
 )
 
@@ -69,7 +69,7 @@ async def _who_may_write(site: str, cluster: Cluster, topics: Sequence[str]) -> 
     return told_writers(site, topics, rights)
 
 
-def told_writers(site: str, topics: Iterable[str], rights: Iterable[TopicRight]) -> list[str]:
+def told_writers(site: str, topics: Iterable[str], rights: Iterable[Right]) -> list[str]:
     """Return a line about each topic; a warning where it is not one user alone who may write it.
 
     Brokers do not say who their super users are, nor whether topics without rights are open to all.
@@ -83,7 +83,7 @@ def told_writers(site: str, topics: Iterable[str], rights: Iterable[TopicRight])
     return lines
 
 
-def _allowed(topic: str, rights: Iterable[TopicRight]) -> set[str]:
+def _allowed(topic: str, rights: Iterable[Right]) -> set[str]:
     """Return who has a right to write to a topic that no DENY for every host takes away."""
     of_topic = [
         one for one in rights if one.concerns(topic) and one.operation in {WRITE, ALL_OPERATIONS}

@@ -1,9 +1,10 @@
-"""Rights to topics (ACLs): who may do what, as the brokers keep it (KIP-290)."""
+"""Rights (ACLs): who may do what with which resource, as the brokers keep it (KIP-290)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from wire.acls import WILDCARD, ResourceType
 from wire.errors import ErrorCode
 from wire.messages.create_acls import AclCreation, CreateAclsRequest
 from wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
@@ -22,13 +23,9 @@ WRITE: Final = 4
 LITERAL: Final = 3
 PREFIXED: Final = 4
 """PatternType."""
-EVERY_TOPIC: Final = "*"
-"""The literal name that stands for all."""
 
 _ANY: Final = 1
-_TOPIC: Final = 2
-_CLUSTER: Final = 4
-"""ResourceType, and what matches everything in a filter."""
+"""What matches everything in a filter."""
 _AT_ONCE: Final = 200
 """Entries in a request: with ZooKeeper each topic is a write of its own there."""
 
@@ -38,52 +35,69 @@ class RightsOff(NetworkFault):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class TopicRight:
-    """One entry; numbers as in the protocol. `topic` is a prefix where the pattern says so."""
+class Right:
+    """One entry; numbers as in the protocol. `name` is a prefix where the pattern says so.
 
-    topic: str
+    Numbers, not names: brokers may know kinds and operations that we do not.
+    """
+
+    name: str
     principal: str
     host: str
     operation: int
     permission: int
     pattern: int = LITERAL
+    kind: int = ResourceType.TOPIC
+    """What is named, a `ResourceType`."""
 
-    def concerns(self, topic: str) -> bool:
-        """Tell whether it is asked about when somebody wants to use this topic."""
+    @property
+    def is_of_one(self) -> bool:
+        """Tell whether it speaks of one resource by its name."""
+        return self.pattern == LITERAL and self.name != WILDCARD
+
+    def concerns(self, name: str) -> bool:
+        """Tell whether it is asked about when somebody wants to use this resource of its kind."""
         if self.pattern == PREFIXED:
-            return topic.startswith(self.topic)
-        return self.topic in (topic, EVERY_TOPIC)
+            return name.startswith(self.name)
+        return self.name in (name, WILDCARD)
 
 
 async def topic_rights(
     cluster: Cluster, *, node: int | None = None, operation: int = _ANY, permission: int = _ANY
-) -> set[TopicRight]:
+) -> set[Right]:
     """Return the entries for topics, as any broker knows them, or as this one does.
 
     All, or those for one operation or with one permission. Raises RightsOff, RequestRefused and
     NetworkFault.
     """
-    return await _rights(cluster, _TOPIC, node=node, operation=operation, permission=permission)
+    return await _rights(
+        cluster, ResourceType.TOPIC, node=node, operation=operation, permission=permission
+    )
 
 
-async def cluster_rights(cluster: Cluster) -> set[TopicRight]:
+async def cluster_rights(cluster: Cluster) -> set[Right]:
     """Return the entries for the cluster itself, which is called `kafka-cluster`.
 
     Raises RightsOff, RequestRefused and NetworkFault.
     """
-    return await _rights(cluster, _CLUSTER)
+    return await _rights(cluster, ResourceType.CLUSTER)
+
+
+async def all_rights(cluster: Cluster) -> set[Right]:
+    """Return the entries of every kind. Raises RightsOff, RequestRefused and NetworkFault."""
+    return await _rights(cluster, ResourceType.ANY)
 
 
 async def _rights(
     cluster: Cluster,
-    resource_type: int,
+    kind: int,
     *,
     node: int | None = None,
     operation: int = _ANY,
     permission: int = _ANY,
-) -> set[TopicRight]:
+) -> set[Right]:
     request = DescribeAclsRequest(
-        resource_type_filter=resource_type,
+        resource_type_filter=kind,
         pattern_type_filter=_ANY,
         operation=operation,
         permission_type=permission,
@@ -97,8 +111,9 @@ async def _rights(
     if answer.error_code != ErrorCode.NONE:
         raise RequestRefused("to describe rights", code_of(answer.error_code))
     return {
-        TopicRight(
-            topic=resource.resource_name,
+        Right(
+            kind=resource.resource_type,
+            name=resource.resource_name,
             principal=entry.principal,
             host=entry.host,
             operation=entry.operation,
@@ -106,12 +121,12 @@ async def _rights(
             pattern=resource.pattern_type,
         )
         for resource in answer.resources
-        if resource.resource_type == resource_type
+        if kind in {ResourceType.ANY, resource.resource_type}
         for entry in resource.acls
     }
 
 
-async def give_rights(cluster: Cluster, rights: Sequence[TopicRight]) -> None:
+async def give_rights(cluster: Cluster, rights: Sequence[Right]) -> None:
     """Add entries in this order; those that are there stay.
 
     Raises RequestRefused and NetworkFault.
@@ -120,8 +135,8 @@ async def give_rights(cluster: Cluster, rights: Sequence[TopicRight]) -> None:
         request = CreateAclsRequest(
             creations=tuple(
                 AclCreation(
-                    resource_type=_TOPIC,
-                    resource_name=right.topic,
+                    resource_type=right.kind,
+                    resource_name=right.name,
                     resource_pattern_type=right.pattern,
                     principal=right.principal,
                     host=right.host,
@@ -134,11 +149,11 @@ async def give_rights(cluster: Cluster, rights: Sequence[TopicRight]) -> None:
         answer = await cluster.request(request)
         for right, result in zip(some, answer.results, strict=True):
             if result.error_code != ErrorCode.NONE:
-                what = f"to give {right.principal} a right to {right.topic}"
+                what = f"to give {right.principal} a right to {right.name}"
                 raise RequestRefused(what, code_of(result.error_code))
 
 
-async def take_rights(cluster: Cluster, rights: Sequence[TopicRight]) -> None:
+async def take_rights(cluster: Cluster, rights: Sequence[Right]) -> None:
     """Remove entries in this order, those that are there.
 
     Raises RequestRefused and NetworkFault.
@@ -147,8 +162,8 @@ async def take_rights(cluster: Cluster, rights: Sequence[TopicRight]) -> None:
         request = DeleteAclsRequest(
             filters=tuple(
                 DeleteAclsFilter(
-                    resource_type_filter=_TOPIC,
-                    resource_name_filter=right.topic,
+                    resource_type_filter=right.kind,
+                    resource_name_filter=right.name,
                     pattern_type_filter=right.pattern,
                     principal_filter=right.principal,
                     host_filter=right.host,
@@ -161,10 +176,10 @@ async def take_rights(cluster: Cluster, rights: Sequence[TopicRight]) -> None:
         answer = await cluster.request(request)
         for right, result in zip(some, answer.filter_results, strict=True):
             if result.error_code != ErrorCode.NONE:
-                what = f"to take from {right.principal} a right to {right.topic}"
+                what = f"to take from {right.principal} a right to {right.name}"
                 raise RequestRefused(what, code_of(result.error_code))
 
 
-def _in_parts(rights: Sequence[TopicRight]) -> Iterator[Sequence[TopicRight]]:
+def _in_parts(rights: Sequence[Right]) -> Iterator[Sequence[Right]]:
     for begin in range(0, len(rights), _AT_ONCE):
         yield rights[begin : begin + _AT_ONCE]

@@ -5,7 +5,13 @@ from typing import Any
 import pytest
 import trio
 
-from mirror.commands.distances import RECEIVE, SEND, Distance, measure_distances, told_distances
+from mirror.commands.checks.distances import (
+    RECEIVE,
+    SEND,
+    Distance,
+    measure_distances,
+    told_distances,
+)
 from mirror.forward.lanes import NEAR_S
 from tests.doubles.fake_cluster import run_fake_cluster
 from wire.errors import ErrorCode

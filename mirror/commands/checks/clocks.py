@@ -12,7 +12,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Final
 
-from mirror.commands.versions import Spoken
+from mirror.commands.checks.versions import Spoken
 from runtime.coordination.zookeeper import ZooKeeper
 from runtime.process.clock import wall_ms
 from wire.errors import ErrorCode

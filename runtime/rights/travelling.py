@@ -1,0 +1,139 @@
+"""The rights that travel to the other site: by MirrorMaker 2's rules, or all of them. Pure.
+
+MirrorMaker never lets anybody write to a mirrored topic: ALLOW WRITE stays behind, and of ALLOW
+ALL only READ arrives (MirrorSourceConnector). It copies rights to one topic by its name alone; we
+go by its rules for prefixes, for `*`, for groups and for transactional ids as well:
+
+    kind                identical        downgraded
+    topic               as it is         no WRITE; READ of ALL
+    group               as it is         no DELETE; READ of ALL
+    transactional id    as it is         no WRITE; DESCRIBE of ALL
+    cluster             OF_APPLICATIONS  nothing
+
+What denies something travels as it is. Nothing is ever taken away. A right that closes topics for
+writes stays on the site that was closed: the other site has to take writes.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
+
+from runtime.configuration.flow_section import AclSync, PatternSet
+from runtime.write_fence import is_of_fence
+from wire.acls import WILDCARD, Operation, ResourceType
+from wire.net.rights import ALLOW, LITERAL, PREFIXED, Right
+
+OF_APPLICATIONS: Final = frozenset(
+    {
+        Operation.CREATE,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+    }
+)
+"""The rights to a cluster that applications use. Administrators and brokers are each site's own."""
+_STAYS: Final = None
+_DOWNGRADED: Final[Mapping[tuple[int, int], Operation | None]] = MappingProxyType(
+    {
+        (ResourceType.TOPIC, Operation.WRITE): _STAYS,
+        (ResourceType.TOPIC, Operation.ALL): Operation.READ,
+        (ResourceType.GROUP, Operation.DELETE): _STAYS,
+        (ResourceType.GROUP, Operation.ALL): Operation.READ,
+        (ResourceType.TRANSACTIONAL_ID, Operation.WRITE): _STAYS,
+        (ResourceType.TRANSACTIONAL_ID, Operation.ALL): Operation.DESCRIBE,
+    }
+)
+"""What becomes of an ALLOW by kind and operation; another one travels as it is."""
+_KINDS: Final = frozenset(
+    {
+        ResourceType.TOPIC,
+        ResourceType.GROUP,
+        ResourceType.TRANSACTIONAL_ID,
+        ResourceType.CLUSTER,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Travelled:
+    """The resources whose rights travel."""
+
+    topics: Mapping[str, str]
+    """The source's topics that are mirrored, each with its name on the target."""
+    prefix: str = ""
+    """What stands before each name on the target, where names are prefixed."""
+    groups: Collection[str] = ()
+    """The groups that were seen on the source, of those whose positions are kept in step."""
+    group_names: PatternSet | None = None
+    """The groups whose positions are kept in step; None is no group."""
+
+
+def rights_to_give(
+    source: Iterable[Right], target: Collection[Right], travelled: Travelled, sync: AclSync
+) -> list[Right]:
+    """Return the entries that the target lacks, of those that travel."""
+    wanted = {
+        given for right in source if (given := given_on_target(right, travelled, sync)) is not None
+    }
+    return sorted(wanted.difference(target))
+
+
+def given_on_target(right: Right, travelled: Travelled, sync: AclSync) -> Right | None:
+    """Return the entry that the target is to have for this one; None for one that stays."""
+    given = as_it_travels(right, sync)
+    if given is None or not _is_about(given, travelled):
+        return None
+    if right.kind != ResourceType.TOPIC:
+        return given
+    if right.is_of_one:
+        return replace(given, name=travelled.topics[right.name])
+    if right.pattern == PREFIXED:
+        return replace(given, name=travelled.prefix + right.name)
+    if travelled.prefix:  # all topics of the source are those with its prefix there
+        return replace(given, name=travelled.prefix, pattern=PREFIXED)
+    return given
+
+
+def as_it_travels(right: Right, sync: AclSync) -> Right | None:
+    """Return the entry, under the source's name, that the target gets; None for one that stays."""
+    if sync is AclSync.OFF or is_of_fence(right) or right.kind not in _KINDS:
+        return None
+    if right.kind == ResourceType.CLUSTER:
+        is_carried = sync is AclSync.IDENTICAL and right.operation in OF_APPLICATIONS
+        return right if is_carried else None
+    if sync is AclSync.IDENTICAL or right.permission != ALLOW:
+        return right
+    key = right.kind, right.operation
+    if key not in _DOWNGRADED:
+        return right
+    operation = _DOWNGRADED[key]
+    return None if operation is None else replace(right, operation=operation)
+
+
+def _is_about(right: Right, travelled: Travelled) -> bool:
+    """Tell whether an entry concerns something that the flow carries.
+
+    Nobody knows the transactional ids of a flow, so all of their entries are about it.
+    """
+    match right.kind:
+        case ResourceType.TOPIC if right.is_of_one:
+            return right.name in travelled.topics
+        case ResourceType.TOPIC:
+            return any(right.concerns(topic) for topic in travelled.topics)
+        case ResourceType.GROUP:
+            return _is_about_group(right, travelled)
+        case _:
+            return True
+
+
+def _is_about_group(right: Right, travelled: Travelled) -> bool:
+    """Tell whether some group of the flow is meant, seen or yet to come."""
+    names = travelled.group_names
+    if names is None:
+        return False
+    if right.pattern == LITERAL and right.name == WILDCARD:
+        return True
+    return names.matches(right.name) or (
+        right.pattern == PREFIXED and any(map(right.concerns, travelled.groups))
+    )
