@@ -29,12 +29,14 @@ from broker.apis.answers import (
     with_throttle,
 )
 from broker.apis.api import Api
+from broker.apis.mutations import MUTATING
 from broker.authorizer.authorizer import EVERY_RIGHT
 from broker.context import Call, Node
 from broker.framing import BadFrame, CloseConnection, FrameBuffer
 from broker.line_budget import LineBudget
 from broker.long_messages import LongMessages, is_long
-from broker.quotas.entity import CONSUMER_RATE, PRODUCER_RATE
+from broker.quotas.entity import CONSUMER_RATE, PRODUCER_RATE, REQUEST_PERCENTAGE
+from broker.quotas.work import Work, measured
 from broker.security.entry import Entry
 from broker.security.gate import Passage, State
 from broker.sending import Part, PeerGone, send_parts, with_files
@@ -58,6 +60,8 @@ the log already, so one costs little; but what is allowed here in the time that 
 all that one producer gets, and they need long on a busy machine: 64 were 300 records a second."""
 LONGEST_REST_MS: Final = 600_000
 """A client that has a tiny quota, and moves much at once, is heard again after so long."""
+LONGEST_REST_FOR_WORK_MS: Final = 1_000
+"""quota.window.size.seconds, as in Kafka: work is spent in small pieces."""
 RELEASE_AFTER_S: Final = 1.0
 """A connection silent for so long gives its receive buffer back."""
 
@@ -328,8 +332,9 @@ class Connection:
             await self._flush()
         started = trio.current_time()
         size = len(frame)
-        answer = await api.answer(request, self._call(header))
+        answer, work = await self._handle(api, request, header)
         throttle_ms = self._count(request, answer, header, size)
+        throttle_ms = self._rest_for(max(throttle_ms, self._count_work(work, header)))
         if self._awaited or isinstance(answer, LaterAnswer):
             await self._await_later(
                 _Awaited(header, answer, api.name, started, at_length, throttle_ms)
@@ -342,6 +347,39 @@ class Connection:
         await self._queue(header, answer, is_long=at_length)
         if self._outgoing_bytes >= FLUSH_BYTES:
             await self._flush()
+
+    async def _handle(
+        self,
+        api: Api,
+        request: Any,  # noqa: ANN401 - one per API
+        header: RequestHeader,
+    ) -> tuple[Any, Work | None]:
+        """Return the answer, and the work that it took where clients have quotas of it."""
+        handled = api.answer(request, self._call(header))
+        if self._is_broker or not self._node.quotas.table.has(REQUEST_PERCENTAGE):
+            return await handled, None
+        work = Work()
+        return await measured(handled, work), work
+
+    def _count_work(self, work: Work | None, header: RequestHeader) -> int:
+        """Hold a request's work against the client's quota; return for how long it has to rest."""
+        if work is None:
+            return 0
+        rest_ms = self._node.quotas.throttle_ms(
+            REQUEST_PERCENTAGE,
+            self._principal,
+            header.client_id,
+            work.percent_seconds,
+            self._node.clock.monotonic_ms(),
+        )
+        return min(rest_ms, LONGEST_REST_FOR_WORK_MS)
+
+    def _rest_for(self, throttle_ms: int) -> int:
+        """Begin a rest; return how long it is."""
+        throttle_ms = int(min(throttle_ms, self._limits.idle_s * 1000, LONGEST_REST_MS))
+        if throttle_ms:
+            self._rests_until = trio.current_time() + throttle_ms / 1000
+        return throttle_ms
 
     def _count(
         self,
@@ -359,13 +397,9 @@ class Connection:
         elif header.api_key == FetchRequest.API_KEY and replica_of(request) < 0:
             key, size = CONSUMER_RATE, file_bytes(answer)
         else:
-            return 0
+            return int(answer.throttle_time_ms) if header.api_key in MUTATING else 0
         now_ms = self._node.clock.monotonic_ms()
-        throttle_ms = quotas.throttle_ms(key, self._principal, header.client_id, size, now_ms)
-        throttle_ms = int(min(throttle_ms, self._limits.idle_s * 1000, LONGEST_REST_MS))
-        if throttle_ms:
-            self._rests_until = trio.current_time() + throttle_ms / 1000
-        return throttle_ms
+        return quotas.throttle_ms(key, self._principal, header.client_id, size, now_ms)
 
     async def _rest(self) -> None:
         """Leave the client's requests alone until its quota allows more (KIP-219)."""

@@ -10,7 +10,7 @@ from functools import partial
 
 from broker.apis.quota_requests import BadQuota, entity_of
 from broker.context import Call
-from broker.quotas.entity import RATES, QuotaEntity
+from broker.quotas.entity import QUOTAS, RATES, QuotaEntity
 from runtime.coordination.zookeeper import ZooKeeperFault
 from wire.errors import ErrorCode
 from wire.messages.alter_client_quotas import (
@@ -58,12 +58,12 @@ def check(entity: QuotaEntity, operations: Sequence[AlterClientQuotasOperation])
     for one in operations:
         if one.remove:
             continue
-        if entity.ip is not None or one.key not in RATES:
-            served = ", ".join(sorted(RATES))
+        if entity.ip is not None or one.key not in QUOTAS:
+            served = ", ".join(sorted(QUOTAS))
             raise BadQuota(f"Invalid quota key {one.key!r:.80}: only {served} are obeyed here")
         if not (math.isfinite(one.value) and one.value > 0):
             raise BadQuota(f"Quota {one.key} must be greater than 0")
-        if not one.value.is_integer():
+        if one.key in RATES and not one.value.is_integer():
             raise BadQuota(f"Quota {one.key} must be a whole number of bytes")
 
 
@@ -76,5 +76,5 @@ def changed(
         if one.remove:
             after.pop(one.key, None)
         else:
-            after[one.key] = str(int(one.value))
+            after[one.key] = str(int(one.value) if one.key in RATES else one.value)
     return after

@@ -1,9 +1,11 @@
 """CreateTopics: answered by the controller, when the partitions have leaders."""
 
 from collections import Counter
+from typing import Final
 
 import trio
 
+from broker.apis.mutations import EXCEEDED, mutation_quota
 from broker.apis.timeouts import timeout_s
 from broker.apis.topic_waits import wait_topic
 from broker.context import Call, Node
@@ -11,6 +13,7 @@ from broker.controller.cluster import ApiError
 from broker.controller.topics import TopicSpec
 from broker.dynamic_config import Source
 from broker.metadata_cache import TopicView
+from broker.quotas.mutations import MutationQuota
 from broker.zookeeper.tree import TopicAssignment
 from wire.errors import ErrorCode
 from wire.messages.create_topics import (
@@ -21,6 +24,9 @@ from wire.messages.create_topics import (
     CreateTopicsResponse,
 )
 
+STRICT_SINCE: Final = 6
+"""Clients know THROTTLING_QUOTA_EXCEEDED."""
+
 
 async def handle(request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
     """Create each topic by itself; one that is refused leaves the others alone."""
@@ -30,10 +36,11 @@ async def handle(request: CreateTopicsRequest, call: Call) -> CreateTopicsRespon
             topics=tuple(_error(topic, ErrorCode.NOT_CONTROLLER) for topic in request.topics)
         )
     named = Counter(topic.name for topic in request.topics)
+    quota = mutation_quota(call, STRICT_SINCE)
     results = [
         _error(topic, ErrorCode.INVALID_REQUEST, "Create topics request contains it twice.")
         if named[topic.name] > 1
-        else await _create(topic, request, call)
+        else await _create(topic, request, call, quota)
         for topic in request.topics
     ]
     # Not before every live broker has been told: producers with acks=0 would lose records.
@@ -43,13 +50,15 @@ async def handle(request: CreateTopicsRequest, call: Call) -> CreateTopicsRespon
                 if result.error_code == ErrorCode.NONE:
                     await wait_topic(node, result.name, _has_all_leaders)
     return CreateTopicsResponse(
-        topics=tuple(_timed_out(result, request, node) for result in results)
+        throttle_time_ms=quota.throttle_ms,
+        topics=tuple(_timed_out(result, request, node) for result in results),
     )
 
 
 async def _create(
-    topic: CreatableTopic, request: CreateTopicsRequest, call: Call
+    topic: CreatableTopic, request: CreateTopicsRequest, call: Call, quota: MutationQuota
 ) -> CreatableTopicResult:
+    """Create a topic. One that cannot be costs nothing, as one that is only validated."""
     spec = TopicSpec(
         name=topic.name,
         partitions=topic.num_partitions,
@@ -57,7 +66,14 @@ async def _create(
         assignment={entry.partition_index: entry.broker_ids for entry in topic.assignments},
         configs={config.name: config.value for config in topic.configs},
     )
-    created = await call.node.controller.create_topic(spec, validate_only=request.validate_only)
+    controller = call.node.controller
+    created = await controller.create_topic(
+        spec, validate_only=request.validate_only or quota.is_limited
+    )
+    if quota.is_limited and not request.validate_only and not isinstance(created, ApiError):
+        if not quota.takes(len(created.replicas)):
+            return _error(topic, ErrorCode.THROTTLING_QUOTA_EXCEEDED, EXCEEDED)
+        created = await controller.create_topic(spec)
     if isinstance(created, ApiError):
         return _error(topic, created.error, created.message)
     return _result(topic, created, call.node)

@@ -1,5 +1,5 @@
-"""Quotas of clients (KIP-13, KIP-55): how many bytes a second a user or a client id may move.
+"""Quotas of users and client ids: bytes (KIP-13), the broker's time (KIP-124), changes (KIP-599).
 
-`entity` names who has a quota, `table` finds the one that holds, `rate` measures, and
-`client_quotas` says for how long a client has to wait.
+`entity` names who has a quota, `table` finds the one that holds, `rate`, `work` and `mutations`
+measure, and `client_quotas` says for how long a client has to wait.
 """

@@ -1,14 +1,19 @@
-"""What clients of this broker move, held against their quotas."""
+"""What clients of this broker do, held against their quotas."""
 
 import math
-from typing import Final
+from typing import Final, TypeVar
 
+from broker.quotas.entity import MUTATION_RATE
+from broker.quotas.mutations import MutationQuota, TokenBucket
 from broker.quotas.rate import WINDOW_MS, WINDOWS, SampledRate
 from broker.quotas.table import Bucket, QuotaTable
 
 MOST_BUCKETS: Final = 10_000
 """Of each way. A client names itself as it likes, so there may be as many as requests."""
 _USER: Final = "User:"
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class ClientQuotas:
@@ -17,11 +22,12 @@ class ClientQuotas:
     def __init__(self) -> None:
         self.table = QuotaTable()
         self._rates: dict[tuple[str, Bucket], SampledRate] = {}
+        self._mutations: dict[Bucket, TokenBucket] = {}
 
     def throttle_ms(
-        self, key: str, principal: str, client_id: str | None, size: int, now_ms: int
+        self, key: str, principal: str, client_id: str | None, size: float, now_ms: int
     ) -> int:
-        """Count bytes of a client; return for how long it has to wait now, 0 mostly."""
+        """Count what a client has moved; return for how long it has to wait now, 0 mostly."""
         if self.table.is_empty:
             return 0
         found = self.table.limit(key, principal.removeprefix(_USER), client_id or "")
@@ -31,6 +37,22 @@ class ClientQuotas:
         rate = self._rate(key, bucket, now_ms)
         rate.record(size, now_ms)
         return rate.rest_ms(limit, now_ms)
+
+    def mutations(
+        self, principal: str, client_id: str | None, *, is_strict: bool, now_ms: int
+    ) -> MutationQuota:
+        """Return what a request of this client may change of the cluster now."""
+        found = self.table.limit(MUTATION_RATE, principal.removeprefix(_USER), client_id or "")
+        if found is None:
+            return MutationQuota(None, math.inf, is_strict=is_strict, now_ms=now_ms)
+        of, limit = found
+        bucket = self._mutations.get(of)
+        if bucket is None:
+            if len(self._mutations) >= MOST_BUCKETS:
+                rested = {name for name, one in self._mutations.items() if one.is_full(now_ms)}
+                _drop(self._mutations, rested)
+            bucket = self._mutations[of] = TokenBucket(limit, now_ms)
+        return MutationQuota(bucket, limit, is_strict=is_strict, now_ms=now_ms)
 
     def most_at_once(self, key: str, principal: str, client_id: str | None) -> float:
         """Return how many bytes a client may move in all windows together; infinity without one.
@@ -51,7 +73,10 @@ class ClientQuotas:
         return rate
 
     def _make_room(self, now_ms: int) -> None:
-        """Forget those that rest; where none does, the half that came first."""
-        idle = [name for name, rate in self._rates.items() if rate.is_idle(now_ms)]
-        for name in idle or list(self._rates)[: MOST_BUCKETS // 2]:
-            del self._rates[name]
+        _drop(self._rates, {name for name, rate in self._rates.items() if rate.is_idle(now_ms)})
+
+
+def _drop(held: dict[K, V], resting: set[K]) -> None:
+    """Forget those that rest; where none does, the half that came first."""
+    for name in resting or list(held)[: MOST_BUCKETS // 2]:
+        del held[name]

@@ -28,10 +28,13 @@ CLIENT: Final = "client-id"
 IP: Final = "ip"
 PRODUCER_RATE: Final = "producer_byte_rate"
 CONSUMER_RATE: Final = "consumer_byte_rate"
+REQUEST_PERCENTAGE: Final = "request_percentage"
+"""Of the event loop: a broker has one, so a hundred is all there is."""
+MUTATION_RATE: Final = "controller_mutation_rate"
 RATES: Final = frozenset({PRODUCER_RATE, CONSUMER_RATE})
-"""Those that are obeyed here."""
-QUOTAS: Final = RATES | {"request_percentage", "controller_mutation_rate"}
-"""Those of a user or a client id, as they are described."""
+"""Those of bytes, which are whole."""
+QUOTAS: Final = RATES | {REQUEST_PERCENTAGE, MUTATION_RATE}
+"""Those of a user or a client id."""
 IP_QUOTAS: Final = frozenset({"connection_creation_rate"})
 
 

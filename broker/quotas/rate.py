@@ -12,15 +12,15 @@ WINDOW_MS: Final = 1_000
 
 
 class SampledRate:
-    """Bytes by window."""
+    """Bytes, or whatever else a quota counts, by window."""
 
     __slots__ = ("_windows",)
 
     def __init__(self) -> None:
-        self._windows: deque[tuple[int, int]] = deque()
+        self._windows: deque[tuple[int, float]] = deque()
 
-    def record(self, size: int, now_ms: int) -> None:
-        """Count bytes."""
+    def record(self, size: float, now_ms: int) -> None:
+        """Count what was moved."""
         self._forget(now_ms)
         if self._windows and now_ms - self._windows[-1][0] < WINDOW_MS:
             began_ms, so_far = self._windows.pop()

@@ -2,6 +2,7 @@
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -27,6 +28,7 @@ class QuotaTable:
 
     def __init__(self) -> None:
         self._held: dict[QuotaEntity, Mapping[str, float]] = {}
+        self._counts: Counter[str] = Counter()
 
     @property
     def is_empty(self) -> bool:
@@ -45,10 +47,14 @@ class QuotaTable:
                 quotas[key] = parse_quota(config[key])
             except ValueError as reason:
                 _LOG.error("/config/%s: ignored: %s %s", entity.path, key, reason)
+        self._counts.subtract(self._held.pop(entity, NO_QUOTAS).keys())
+        self._counts.update(quotas.keys())
         if quotas:
             self._held[entity] = quotas
-        else:
-            self._held.pop(entity, None)
+
+    def has(self, key: str) -> bool:
+        """Say whether anybody has such a quota."""
+        return self._counts[key] > 0
 
     def all(self) -> Mapping[QuotaEntity, Mapping[str, float]]:
         """Return everything that is set."""

@@ -56,6 +56,12 @@ def test_kafkas_tool_sets_describes_and_removes_quotas_that_hold(
     run_tool(java.version, CONFIGS, *at, "--alter", *both, "--add-config", "consumer_byte_rate=9")
     told = run_tool(java.version, CONFIGS, *at, "--describe", *both)
     assert "consumer_byte_rate=9.0" in told
+    others = "request_percentage=12.5,controller_mutation_rate=0.5"
+    run_tool(java.version, CONFIGS, *at, "--alter", *entity, "--add-config", others)
+    told = run_tool(java.version, CONFIGS, *at, "--describe", *entity)
+    assert all(one in told for one in others.split(","))
+    names = "request_percentage,controller_mutation_rate"
+    run_tool(java.version, CONFIGS, *at, "--alter", *entity, "--delete-config", names)
     for one, key in ((entity, "producer_byte_rate"), (both, "consumer_byte_rate")):
         run_tool(java.version, CONFIGS, *at, "--alter", *one, "--delete-config", key)
         assert "_byte_rate" not in run_tool(java.version, CONFIGS, *at, "--describe", *one)

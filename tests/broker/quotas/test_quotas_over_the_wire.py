@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 import trio
 
-from broker.quotas.entity import CONSUMER_RATE, DEFAULT, PRODUCER_RATE, QuotaEntity
+from broker.quotas.entity import (
+    CONSUMER_RATE,
+    DEFAULT,
+    MUTATION_RATE,
+    PRODUCER_RATE,
+    REQUEST_PERCENTAGE,
+    QuotaEntity,
+)
 from broker.zookeeper.store import Change
 from tests.broker.rig import Client, Rig, batch, fetch, outcome, produce, serving
 from wire.errors import ErrorCode
@@ -111,7 +118,9 @@ BAD: dict[str, tuple[tuple[Any, ...], tuple[AlterClientQuotasOperation, ...]]] =
     "half a byte": ((USER,), (setting(PRODUCER_RATE, 1.5),)),
     "no number": ((USER,), (setting(PRODUCER_RATE, float("nan")),)),
     "a key that is none": ((USER,), (setting("speed", 1),)),
-    "a key that nobody obeys here": ((USER,), (setting("request_percentage", 50),)),
+    "a key of addresses": ((USER,), (setting("connection_creation_rate", 50),)),
+    "no percentage": ((USER,), (setting(REQUEST_PERCENTAGE, 0),)),
+    "fewer than no changes": ((USER,), (setting(MUTATION_RATE, -0.5),)),
     "a key twice": ((USER,), (setting(PRODUCER_RATE, 1), setting(PRODUCER_RATE, 2))),
     "a quota of an address": ((part("ip", "10.0.0.1"),), (setting(PRODUCER_RATE, 1),)),
 }
@@ -199,3 +208,27 @@ async def test_a_consumer_gets_no_more_at_once_than_its_quota_allows_in_ten_seco
         elapsed_s = trio.current_time() - began
         assert rested_ms > 0
         assert got <= 500 * (elapsed_s + rested_ms / 1_000 + 10) + 5_000
+
+
+async def test_quotas_of_time_and_of_changes_may_be_fractions(tmp_path: Path) -> None:
+    async with limited(tmp_path) as (_, client):
+        both = setting(REQUEST_PERCENTAGE, 12.5), setting(MUTATION_RATE, 0.5)
+        assert await alter(client, (USER,), *both) == 0
+        alice = {"user": "alice", REQUEST_PERCENTAGE: 12.5, MUTATION_RATE: 0.5}
+        assert await found(client) == [alice]
+
+
+async def test_a_client_that_takes_too_much_of_the_brokers_time_rests_a_second_at_most(
+    tmp_path: Path,
+    autojump_clock: trio.testing.MockClock,  # noqa: ARG001
+) -> None:
+    async with limited(tmp_path) as (rig, client):
+        quotas = rig.node.quotas
+        quotas.table.put(QuotaEntity(client="busy"), {REQUEST_PERCENTAGE: "0.000001"})
+        began = trio.current_time()
+        answer = await client.ask(fetch(0), client_id="busy")
+        assert answer.throttle_time_ms == 1_000, "it would be minutes, as for bytes"
+        assert (await client.ask(fetch(0), client_id="other")).throttle_time_ms == 0
+        assert trio.current_time() - began == pytest.approx(1), "its connection was left alone"
+        quotas.table.put(QuotaEntity(client="busy"), {REQUEST_PERCENTAGE: "100"})
+        assert (await client.ask(fetch(0), client_id="busy")).throttle_time_ms == 0
