@@ -43,7 +43,7 @@ from tests.bench.rows.replicated import run_replicated
 from tests.bench.rows.rereading import run_rereading
 from tests.bench.stage.clusters import apache_stage, bundled_stage
 from tests.interop.peers import PeerUnavailable
-from tests.interop.peers.artifacts import class_path
+from tests.interop.peers.artifacts import class_path, mirror_maker_class_path
 
 BUILD: Final = ROOT / "build"
 OUTPUT: Final = BUILD / "bench.json"
@@ -106,8 +106,8 @@ def _run(options: argparse.Namespace, parts: Sequence[Part]) -> int:
 def _fetch_peers() -> None:
     """Have the peers on this machine before the time of a part runs."""
     try:
-        for version in {KIND.version, MM2_VERSION}:
-            class_path(version)
+        class_path(KIND.version)
+        mirror_maker_class_path(MM2_VERSION)
     except (OSError, PeerUnavailable) as fault:
         say(f"no peers: {reason_of(fault)}")  # as the rows of the peers will say
 

@@ -17,7 +17,7 @@ from tests.interop.peers import (
     ToolFailed,
     run_tool,
 )
-from tests.interop.peers.tools import CONFIGS, CONSOLE_CONSUMER, TOPICS
+from tests.interop.peers.tools import CONSOLE_CONSUMER, TOPICS, configs
 from tests.interop.secured import JAVA, SESSION_MS, SecuredKafka, by_plaintext, run_secured
 from tests.interop.sites import Site, create_topic, read_committed, write
 from tests.mirror.daemon import run_mirror
@@ -138,7 +138,16 @@ def test_kafkas_tools_set_scram_users(bundled: SecuredCluster, tmp_path: Path, j
     entity = ("--entity-type", "users", "--entity-name", name)
     setting = "SCRAM-SHA-512=[iterations=4096,password=swordfish]"
     command = ("--command-config", str(client))
-    run_tool(java.version, CONFIGS, *server, *command, "--alter", *entity, "--add-config", setting)
+    run_tool(
+        java.version,
+        configs(java.version),
+        *server,
+        *command,
+        "--alter",
+        *entity,
+        "--add-config",
+        setting,
+    )
     client.write_text(
         client.read_text().replace('"mirror"', f'"{name}"').replace(RIGHT, "swordfish")
     )
@@ -155,7 +164,7 @@ def test_users_that_kafka_3_writes_into_zookeeper_are_let_in(
     entity = ("--entity-type", "users", "--entity-name", "erin smith")
     setting = "SCRAM-SHA-512=[iterations=5000,password=swordfish]"
     written = ("--zookeeper", bundled.zookeeper, "--alter", *entity, "--add-config", setting)
-    run_tool(NEWEST_3, CONFIGS, *written)
+    run_tool(NEWEST_3, configs(NEWEST_3), *written)
     client = bundled.java_properties("SASL_SSL", Mechanism.SCRAM_SHA_512, tmp_path)
     client.write_text(
         client.read_text().replace('"mirror"', '"erin smith"').replace(RIGHT, "swordfish")

@@ -16,7 +16,6 @@ from tests.interop.peers.child import Child, start_child
 from tests.interop.peers.java_program import JavaProgram
 from tests.interop.peers.tools import (
     CLUSTER,
-    CONFIGS,
     CONSUMER_PERFORMANCE,
     DELETE_RECORDS,
     GET_OFFSETS,
@@ -27,6 +26,7 @@ from tests.interop.peers.tools import (
     VERIFIABLE_CONSUMER,
     VERIFIABLE_PRODUCER,
     broker_api_versions,
+    configs,
     dump_log_segments,
 )
 
@@ -109,11 +109,13 @@ def test_topics_are_created_described_grown_and_deleted(tools: Tools) -> None:
 def test_configs_are_described_changed_and_taken_back(tools: Tools) -> None:
     topic = tools.create("configured")
     entity = ("--entity-type", "topics", "--entity-name", topic)
-    tools.run(CONFIGS, "--alter", *entity, "--add-config", "retention.ms=1234567")
-    assert "retention.ms=1234567" in tools.run(CONFIGS, "--describe", *entity)
-    tools.run(CONFIGS, "--alter", *entity, "--delete-config", "retention.ms")
-    assert "retention.ms" not in tools.run(CONFIGS, "--describe", *entity)
-    assert "retention.ms=604800000" in tools.run(CONFIGS, "--describe", "--all", *entity)
+    tools.run(configs(tools.version), "--alter", *entity, "--add-config", "retention.ms=1234567")
+    assert "retention.ms=1234567" in tools.run(configs(tools.version), "--describe", *entity)
+    tools.run(configs(tools.version), "--alter", *entity, "--delete-config", "retention.ms")
+    assert "retention.ms" not in tools.run(configs(tools.version), "--describe", *entity)
+    assert "retention.ms=604800000" in tools.run(
+        configs(tools.version), "--describe", "--all", *entity
+    )
 
 
 def test_every_acknowledged_record_of_the_java_producer_is_where_it_was_said_to_be(
@@ -192,22 +194,24 @@ def test_the_cluster_and_its_brokers_are_described(tools: Tools, bundled: Runnin
     said = tools.run(broker_api_versions(tools.version))
     assert said.count("Produce(0): 0 to ") == BROKERS
     entity = ("--entity-type", "brokers", "--entity-name", "0")
-    said = tools.run(CONFIGS, "--describe", "--all", *entity)
+    said = tools.run(configs(tools.version), "--describe", "--all", *entity)
     assert "log.index.interval.bytes=1024 sensitive=false" in said
     assert f"advertised.listeners=PLAINTEXT://{bundled.bootstrap.split(',')[0]}" in said
 
 
 def test_a_broker_has_settings_of_its_own_until_they_are_taken_back(tools: Tools) -> None:
     entity = ("--entity-type", "brokers", "--entity-name", "0")
-    tools.run(CONFIGS, "--alter", *entity, "--add-config", "log.retention.ms=1234567")
-    said = tools.run(CONFIGS, "--describe", *entity)
+    tools.run(
+        configs(tools.version), "--alter", *entity, "--add-config", "log.retention.ms=1234567"
+    )
+    said = tools.run(configs(tools.version), "--describe", *entity)
     assert "log.retention.ms=1234567" in said
     assert (
         "{DYNAMIC_BROKER_CONFIG:log.retention.ms=1234567, "
         "DEFAULT_CONFIG:log.retention.ms=604800000}"
     ) in said
-    tools.run(CONFIGS, "--alter", *entity, "--delete-config", "log.retention.ms")
-    assert "log.retention.ms" not in tools.run(CONFIGS, "--describe", *entity)
+    tools.run(configs(tools.version), "--alter", *entity, "--delete-config", "log.retention.ms")
+    assert "log.retention.ms" not in tools.run(configs(tools.version), "--describe", *entity)
 
 
 def test_log_folders_are_described(tools: Tools, bundled: RunningCluster) -> None:

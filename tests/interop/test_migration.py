@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from tests.clusters import RunningCluster, run_cluster
 from tests.interop.peers import (
     NEWEST_3,
-    NEWEST_4,
+    NEWEST_MIRROR_MAKER,
     SAME_NAMES,
     SINGLE_COPY,
     MirrorMaker,
@@ -58,7 +58,10 @@ def mirror_with(theirs: MirrorMaker, topic: str, target: RunningCluster, how: st
 
 @pytest.mark.parametrize(
     ("version", "policy", "topic", "how"),
-    [(NEWEST_4, {}, "dc1.orders", "killed"), (NEWEST_3, SAME_NAMES, "orders", "stopped")],
+    [
+        (NEWEST_MIRROR_MAKER, {}, "dc1.orders", "killed"),
+        (NEWEST_3, SAME_NAMES, "orders", "stopped"),
+    ],
     ids=["killed", "stopped"],
 )
 def test_no_record_is_lost_or_repeated_when_ours_replaces_mirror_maker(

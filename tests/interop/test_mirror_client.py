@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.clusters import run_cluster
-from tests.interop.peers import NEWEST_3, NEWEST_4
+from tests.interop.peers import NEWEST_3, NEWEST_MIRROR_MAKER
 from tests.interop.peers.tools import run_tool
 from tests.interop.sites import (
     BUNDLED,
@@ -33,7 +33,7 @@ GROUP = "billing"
 @pytest.mark.parametrize(
     ("version", "names", "policy", "topic"),
     [
-        (NEWEST_4, "prefixed", "DefaultReplicationPolicy", "dc1.orders"),
+        (NEWEST_MIRROR_MAKER, "prefixed", "DefaultReplicationPolicy", "dc1.orders"),
         (NEWEST_3, "identical", "IdentityReplicationPolicy", "orders"),
     ],
 )

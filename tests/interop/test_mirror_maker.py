@@ -9,7 +9,7 @@ from tests.clusters import RunningCluster, run_cluster
 from tests.interop.matrix import Peer
 from tests.interop.peers import (
     NEWEST_3,
-    NEWEST_4,
+    NEWEST_MIRROR_MAKER,
     SAME_NAMES,
     SINGLE_COPY,
     TUNED,
@@ -35,7 +35,9 @@ from tests.zookeeper import run_witness
 pytestmark = pytest.mark.matrix(subject="The bundled broker with foreign clients")
 
 RECORDS = 2_000
-MIRROR_MAKERS = [Peer(name="MirrorMaker", version=version) for version in (NEWEST_3, NEWEST_4)]
+MIRROR_MAKERS = [
+    Peer(name="MirrorMaker", version=version) for version in (NEWEST_3, NEWEST_MIRROR_MAKER)
+]
 
 
 @pytest.mark.parametrize("peer", MIRROR_MAKERS, ids=str)

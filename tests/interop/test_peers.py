@@ -10,6 +10,7 @@ import pytest
 from tests.interop.peers import (
     KAFKA_4_KRAFT,
     NEWEST_4,
+    NEWEST_MIRROR_MAKER,
     PeerFailed,
     PeerLost,
     PeerUnavailable,
@@ -107,10 +108,11 @@ def test_a_broker_that_does_not_start_is_named_with_its_last_words(tmp_path: Pat
 
 def test_a_mirror_maker_without_clusters_ends_and_is_named(tmp_path: Path) -> None:
     nowhere = Site(alias="dc1", bootstrap="no-such-host.invalid:1")
-    with pytest.raises(PeerFailed, match=rf"MirrorMaker {NEWEST_4} dc1->dc2 ended with status"):  # noqa: SIM117
+    ended = rf"MirrorMaker {NEWEST_MIRROR_MAKER} dc1->dc2 ended with status"
+    with pytest.raises(PeerFailed, match=ended):  # noqa: SIM117 - the outer one is the subject
         with run_mirror_maker(
             tmp_path / "mm2",
-            version=NEWEST_4,
+            version=NEWEST_MIRROR_MAKER,
             source=nowhere,
             target=Site(alias="dc2", bootstrap="no-such-host.invalid:2"),
         ):

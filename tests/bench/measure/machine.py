@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from runtime.process.clock import now_ms
 from runtime.process.java import JavaMissing, java_command
-from tests.interop.peers import KAFKA_4_KRAFT, NEWEST_4
+from tests.interop.peers import KAFKA_4_KRAFT, NEWEST_MIRROR_MAKER
 
 ROOT: Final = Path(__file__).parents[3]
 KIND: Final = KAFKA_4_KRAFT
-MM2_VERSION: Final = NEWEST_4
+MM2_VERSION: Final = NEWEST_MIRROR_MAKER
 PACKAGES: Final = ("trio", "fastcrc", "cramjam")
 UNKNOWN: Final = "unknown"
 

@@ -16,6 +16,7 @@ from tests.interop.peers.kinds import (
     KINDS,
     NEWEST_3,
     NEWEST_4,
+    NEWEST_MIRROR_MAKER,
     Kind,
     Mode,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "KINDS",
     "NEWEST_3",
     "NEWEST_4",
+    "NEWEST_MIRROR_MAKER",
     "QUICK_START",
     "SAME_NAMES",
     "SINGLE_COPY",

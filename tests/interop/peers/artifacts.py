@@ -27,12 +27,19 @@ _COLOUR: Final = re.compile("\x1b\\[[0-9;]*m")
 
 
 def class_path(version: str, *, cache: Path = CACHE) -> str:
-    """Return Java's class path for that version of Kafka, its tools and MirrorMaker 2.
+    """Return Java's class path for that version of Kafka and its tools.
 
     Raises PeerUnavailable when it is not in the cache and Maven cannot get it.
     """
     arguments = [f"-Dkafka.version={version}", f"-Pkafka-{version.partition('.')[0]}"]
     return _jars(POM, f"Apache Kafka {version}", arguments, cache / f"kafka-{version}.classpath")
+
+
+def mirror_maker_class_path(version: str, *, cache: Path = CACHE) -> str:
+    """Return Java's class path for MirrorMaker 2 of that version; raises PeerUnavailable."""
+    profiles = f"-Pkafka-{version.partition('.')[0]},mirror-maker"
+    listed = cache / f"mirror-maker-{version}.classpath"
+    return _jars(POM, f"MirrorMaker {version}", [f"-Dkafka.version={version}", profiles], listed)
 
 
 def connector_jars(version: str = CONNECTOR_VERSION, *, cache: Path = CACHE) -> str:

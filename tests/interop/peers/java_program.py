@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from runtime.process.java import JavaMissing, java_command
-from tests.interop.peers.artifacts import class_path
+from tests.interop.peers.artifacts import class_path, mirror_maker_class_path
 from tests.interop.peers.faults import PeerUnavailable
 from tests.interop.peers.logging_backend import logging_options
 
@@ -32,6 +32,7 @@ class JavaProgram:
     main_class: str
     heap_mb: int
     jvm_options: tuple[str, ...] = QUICK_START
+    is_mirror_maker: bool = False
 
     def command(self, folder: Path, *arguments: str, is_quiet: bool = False) -> list[str]:
         """Return the command; its log settings are written into `folder`.
@@ -42,6 +43,7 @@ class JavaProgram:
             java = java_command()
         except JavaMissing as error:
             raise PeerUnavailable(str(error)) from error
+        jars = mirror_maker_class_path if self.is_mirror_maker else class_path
         return [
             str(java),
             f"-Xmx{self.heap_mb}m",
@@ -49,7 +51,7 @@ class JavaProgram:
             *self.jvm_options,
             *logging_options(self.version, folder, is_quiet=is_quiet),
             "-cp",
-            class_path(self.version),
+            jars(self.version),
             self.main_class,
             *arguments,
         ]

@@ -25,7 +25,9 @@ class Kind:
 
 
 NEWEST_3: Final = "3.9.2"
-NEWEST_4: Final = "4.3.1"
+NEWEST_4: Final = "4.4.0"
+NEWEST_MIRROR_MAKER: Final = "4.3.1"
+"""Of MirrorMaker 2: Maven Central has Kafka 4.4.0 without its connect-mirror."""
 
 KAFKA_3_ZOOKEEPER: Final = Kind(label="kafka-3.9-zk", version=NEWEST_3, mode=Mode.ZOOKEEPER)
 KAFKA_3_KRAFT: Final = Kind(label="kafka-3.9-kraft", version=NEWEST_3, mode=Mode.KRAFT)

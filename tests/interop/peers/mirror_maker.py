@@ -107,6 +107,7 @@ class MirrorMaker:
             main_class=MAIN_CLASS,
             heap_mb=self.heap_mb,
             jvm_options=self.jvm_options,
+            is_mirror_maker=True,
         )
         self._child = child = start_child(
             f"MirrorMaker {self.version} {self.source.alias}->{self.target.alias}",

@@ -12,12 +12,13 @@ TOOL_TIMEOUT_S: Final = 240
 
 TOPICS: Final = "org.apache.kafka.tools.TopicCommand"
 GROUPS: Final = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-CONFIGS: Final = "kafka.admin.ConfigCommand"
 CONSOLE_CONSUMER: Final = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 VERIFIABLE_PRODUCER: Final = "org.apache.kafka.tools.VerifiableProducer"
 VERIFIABLE_CONSUMER: Final = "org.apache.kafka.tools.VerifiableConsumer"
 PRODUCER_PERFORMANCE: Final = "org.apache.kafka.tools.ProducerPerformance"
 CONSUMER_PERFORMANCE: Final = "org.apache.kafka.tools.ConsumerPerformance"
+TRANSACTIONAL_COPIER: Final = "org.apache.kafka.tools.TransactionalMessageCopier"
+TRANSACTIONS: Final = "org.apache.kafka.tools.TransactionsCommand"
 GET_OFFSETS: Final = "org.apache.kafka.tools.GetOffsetShell"
 DELETE_RECORDS: Final = "org.apache.kafka.tools.DeleteRecordsCommand"
 LOG_DIRS: Final = "org.apache.kafka.tools.LogDirsCommand"
@@ -41,6 +42,11 @@ def broker_api_versions(version: str) -> str:
 def acls(version: str) -> str:
     """Return the class of kafka-acls.sh: it moved with Kafka 4."""
     return _moved(version, "kafka.admin.AclCommand")
+
+
+def configs(version: str) -> str:
+    """Return the class of kafka-configs.sh: it moved with Kafka 4.4, the only 4 that is run."""
+    return _moved(version, "kafka.admin.ConfigCommand")
 
 
 def _moved(version: str, name_in_3: str) -> str:
