@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import trio
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from runtime.configuration.config import Configuration, FlowConfig
 from runtime.process.clock import now_ms
@@ -125,7 +125,7 @@ def _audit_flows(
 
 
 def _told(
-    spark: SparkSession, configuration: Configuration, snapshots: Sequence[Snapshot]
+    spark: SparkContext, configuration: Configuration, snapshots: Sequence[Snapshot]
 ) -> Remembered:
     """Return what is remembered of each site that has evidence; raises EvidenceUnusable."""
     places = configuration.audit.evidence

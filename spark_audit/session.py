@@ -21,13 +21,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException, PythonException
-from pyspark.sql import SparkSession
 
 from runtime.process.java import java_command
 from spark_audit.archive import write_archive
+from spark_audit.no_pandas import forgo_pandas, hidden_pandas
 
 _LOG_SETTINGS: Final = """\
 rootLogger.level = error
@@ -48,6 +48,8 @@ PANDAS_COMPLAINT: Final = "PySpark does not yet fully support pandas"
 """Spark says so of pandas 3 whenever it meets Arrow; nothing here touches pandas."""
 _SHORT_JOBS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 """The JVM lives for seconds: the optimising compiler would not earn its time back."""
+_DAEMON: Final = "spark_audit.worker_daemon"
+_TRACEBACK: Final = "Traceback (most recent call last):"
 _PID_FILE: Final = "pid"
 _WRAPPER: Final = """#!/bin/bash
 echo $$ > {pid_file}
@@ -79,32 +81,34 @@ def open_session(
     driver_memory: str = "1g",
     cluster: Cluster = Cluster(),
     java: Path | None = None,
-) -> Iterator[SparkSession]:
+) -> Iterator[SparkContext]:
     """Start Spark in a JVM of its own and stop it, and remove its files, at the end.
 
-    With a cluster's master the JVM is the driver only, and workers get an archive with what they
-    import. `java` is for tests; raises JavaMissing when there is none, and SparkFailed for what
+    It is Spark without its SQL, which takes as long to start again; only evidence needs that. With
+    a cluster's master the JVM is the driver only, and workers get an archive with what they import.
+    `java` is for tests; raises JavaMissing when there is none, and SparkFailed for what
     Spark raises, to start or in the block. One at a time in a process.
     """
+    forgo_pandas()
     with TemporaryDirectory(prefix="spark-audit-") as folder, _quiet_pandas():
         home = wrap_java(java or java_command(), Path(folder) / "java")
         try:
             python = cluster.settings.get("spark.pyspark.python", sys.executable)
             with _environment({"JAVA_HOME": str(home), "PYSPARK_PYTHON": python}):
-                session = _start(Path(folder), cores, driver_memory, cluster)
+                context = _start(Path(folder), cores, driver_memory, cluster)
             try:
                 if cluster.master is not None:
                     archive = Path(folder) / ARCHIVE
                     write_archive(archive)
-                    session.sparkContext.addPyFile(str(archive))
+                    context.addPyFile(str(archive))
                 with spark_failures():
-                    yield session
+                    yield context
             finally:
                 # Not for signals: one may have cut a call to the JVM in two. Nor when the JVM
                 # fails: it may be gone, killed by the kernel for its memory.
                 unstoppable = SystemExit | KeyboardInterrupt | Py4JError | ConnectionError
                 if not isinstance(sys.exception(), unstoppable):
-                    _stop(session, home)
+                    _stop(context, home)
         except (PySparkException, Py4JError, ConnectionError) as fault:
             # The last: py4j lets it through when it asks a JVM that is gone over a new connection.
             raise SparkFailed(f"Spark: {_in_a_line(fault)}") from fault
@@ -120,7 +124,7 @@ def spark_failures() -> Iterator[None]:
     """
     try:
         yield
-    except PySparkException as fault:
+    except (PySparkException, Py4JJavaError) as fault:
         raise SparkFailed(f"Spark: {_in_a_line(fault)}") from fault
 
 
@@ -145,7 +149,7 @@ def wrap_java(java: Path, home: Path) -> Path:
     return home
 
 
-def _start(folder: Path, cores: int, driver_memory: str, cluster: Cluster) -> SparkSession:
+def _start(folder: Path, cores: int, driver_memory: str, cluster: Cluster) -> SparkContext:
     logging = folder / "log4j2.properties"
     logging.write_text(_LOG_SETTINGS)
     settings = {
@@ -163,12 +167,13 @@ def _start(folder: Path, cores: int, driver_memory: str, cluster: Cluster) -> Sp
     }
     if cluster.master is None:
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    master = cluster.master or f"local[{cores}]"
-    builder = SparkSession.builder.master(master).appName("spark-audit")
-    for name, value in {**settings, **cluster.settings}.items():
-        builder = builder.config(name, value)
-    with _own_interrupt_handler():
-        return builder.getOrCreate()
+        settings["spark.python.daemon.module"] = _DAEMON
+    conf = SparkConf().setMaster(cluster.master or f"local[{cores}]").setAppName("spark-audit")
+    conf.setAll([*{**settings, **cluster.settings}.items()])
+    # The first call to the JVM looks whether its argument is one of numpy's, by a module of Spark's
+    # own tests, which imports pandas.
+    with _own_interrupt_handler(), hidden_pandas():
+        return SparkContext(conf=conf)
 
 
 @contextmanager
@@ -182,15 +187,24 @@ def _own_interrupt_handler() -> Iterator[None]:
 
 def _in_a_line(fault: Exception) -> str:
     """Return what was said first; of a worker's exception the last line, behind its traceback."""
-    lines = str(fault).strip().splitlines() or [type(fault).__name__]
-    return f"a worker raised {lines[-1]}" if isinstance(fault, PythonException) else lines[0]
+    said = str(fault).strip()
+    _, raised, behind = said.partition(_TRACEBACK)
+    if raised or isinstance(fault, PythonException):
+        # Behind a worker's traceback come Spark's own words and the frames of the JVM, indented.
+        of_worker = (behind if raised else said).partition("\n\tat ")[0].splitlines()
+        words = [line for line in of_worker if line.strip() and not line.startswith(" ")]
+        return f"a worker raised {words[-1] if words else type(fault).__name__}"
+    lines = said.splitlines() or [type(fault).__name__]
+    if isinstance(fault, Py4JJavaError) and lines[1:]:
+        return lines[1].removeprefix(": ")  # the first one names what was called
+    return lines[0]
 
 
-def _stop(session: SparkSession, home: Path) -> None:
+def _stop(context: SparkContext, home: Path) -> None:
     """Stop Spark, and its JVM, which otherwise lives as long as this process."""
-    gateway = session.sparkContext._gateway  # noqa: SLF001 - the JVM has no public handle
-    assert gateway is not None, "a session that was started has a gateway"
-    session.stop()
+    gateway = context._gateway  # noqa: SLF001 - the JVM has no public handle
+    assert gateway is not None, "a context that was started has a gateway"
+    context.stop()
     gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - or it would be used again
     gateway.proc.stdin.close()

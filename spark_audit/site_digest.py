@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 import trio
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from runtime.configuration.config import ClusterConfig, Configuration
 from runtime.process.clock import now_ms
@@ -149,7 +149,7 @@ class _Taking:
     turns: Turns
 
     def take(
-        self, spark: SparkSession, told: RememberedSite, found: ClusterBounds, name: str
+        self, spark: SparkContext, told: RememberedSite, found: ClusterBounds, name: str
     ) -> tuple[NightReport, list[Note]]:
         """Return what the night found, and what it adds."""
         problems = list(found.untold.values())
@@ -223,7 +223,7 @@ class _Taking:
         return found
 
     def _read(
-        self, spark: SparkSession, tonight: Sequence[LogTonight]
+        self, spark: SparkContext, tonight: Sequence[LogTonight]
     ) -> Mapping[TopicPartition, list[ScanRow]]:
         rows: defaultdict[TopicPartition, list[ScanRow]] = defaultdict(list)
         tasks = [task for log in tonight for task in self._tasks(log)]

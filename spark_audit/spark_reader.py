@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
-from spark_audit.compare.judgements import JUDGED, failure_of, table_of
+from spark_audit.compare.judgements import ARROW_JUDGED, failure_of, table_of
 from spark_audit.compare.key_ends import KeyEnds, compare_ends
 from spark_audit.compare.settling import Differences, settle
 from spark_audit.scan.reading import run_groups, scanned
@@ -19,7 +19,7 @@ from spark_audit.snapshot.side import Side
 class SparkReader:
     """See `flow_audit.Reader`."""
 
-    spark: SparkSession
+    spark: SparkContext
 
     def scan(self, tasks: Sequence[ScanTask]) -> pa.Table:
         """Return the rows of these tasks."""
@@ -27,10 +27,10 @@ class SparkReader:
 
     def settle(self, questions: Sequence[Differences | KeyEnds]) -> pa.Table:
         """Return the judgements of these partitions."""
-        cores = self.spark.sparkContext.defaultParallelism
+        cores = self.spark.defaultParallelism
         count = min(len(questions), GROUPS_A_CORE * cores)
         groups = [questions[number::count] for number in range(count)]
-        return run_groups(self.spark, groups, _settle_group, JUDGED)
+        return run_groups(self.spark, groups, _settle_group, ARROW_JUDGED)
 
 
 def _settle_group(questions: Sequence[Differences | KeyEnds]) -> Iterator[pa.RecordBatch]:

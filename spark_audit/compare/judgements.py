@@ -10,11 +10,6 @@ from spark_audit.compare.outcomes import FINDINGS, Kind
 RUN_RECORDS: Final = 100
 """So many findings of one kind in a row, for one reason, are one row."""
 
-JUDGED: Final = (
-    "topic string, partition int, kind string, source_offset bigint, target_offset bigint, "
-    "records bigint, timestamp_ms bigint, key string, reason string, digest binary"
-)
-"""The columns of judgements, for Spark and, below, for Arrow."""
 ARROW_JUDGED: Final = pa.schema(
     [
         ("topic", pa.string()),
@@ -29,6 +24,7 @@ ARROW_JUDGED: Final = pa.schema(
         ("digest", pa.binary()),
     ]
 )
+"""The columns of judgements."""
 FAILURE: Final = "failure"
 """Instead of a kind: the partition's logs could not be read, for this reason."""
 
@@ -124,7 +120,7 @@ def _as_rows(run: Sequence[Judgement]) -> Sequence[Judgement]:
 
 
 def table_of(topic: str, partition: int, rows: Iterable[Judgement]) -> pa.RecordBatch:
-    """Return the rows of one partition as an Arrow batch of `JUDGED`."""
+    """Return the rows of one partition as an Arrow batch of `ARROW_JUDGED`."""
     values = [(topic, partition, row.kind.value, *row[1:]) for row in rows]
     return _batch(values)
 
@@ -143,7 +139,7 @@ def _batch(values: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
 
 
 def judgement_of(row: Mapping[str, Any]) -> Judgement:
-    """Return a row of `JUDGED` that is no failure."""
+    """Return a row of `ARROW_JUDGED` that is no failure."""
     return Judgement(
         Kind(row["kind"]), *(row[name] for name in Judgement._fields if name != "kind")
     )

@@ -1,6 +1,7 @@
 """Keeps evidence through Spark's readers and writers, at any path that Hadoop knows."""
 
 import pyarrow as pa
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -16,13 +17,13 @@ from spark_audit.evidence.rows import (
 _NO_PATH = "PATH_NOT_FOUND"
 
 
-def load(spark: SparkSession, path: str) -> list[Night]:
+def load(spark: SparkContext, path: str) -> list[Night]:
     """Return what is kept at a path, in order; nothing where there is no such path yet.
 
     Raises EvidenceUnusable for files that cannot be read, and for what is no evidence.
     """
     try:
-        frame = spark.read.schema(EVIDENCE).parquet(path)
+        frame = SparkSession(spark).read.schema(EVIDENCE).parquet(path)
         table: pa.Table = frame.select(*ARROW_EVIDENCE.names).toArrow()
     except PySparkException as fault:
         if fault.getCondition() == _NO_PATH:
@@ -31,13 +32,13 @@ def load(spark: SparkSession, path: str) -> list[Night]:
     return nights_of(table, path)
 
 
-def save(spark: SparkSession, path: str, night: Night, *, is_anew: bool) -> None:
+def save(spark: SparkContext, path: str, night: Night, *, is_anew: bool) -> None:
     """Add a night to what is kept at a path, in one file; with `is_anew` in place of all of it.
 
     Raises EvidenceUnusable where it cannot be written.
     """
     try:
-        frame = spark.createDataFrame(table_of(night)).coalesce(1)
+        frame = SparkSession(spark).createDataFrame(table_of(night)).coalesce(1)
         mode = "overwrite" if is_anew else "append"
         frame.write.partitionBy("night").mode(mode).parquet(path)
     except PySparkException as fault:

@@ -50,11 +50,10 @@ ARROW_OF_ROW: Final = (
     ("detail", pa.string()),
     ("leader_epoch", pa.int32()),
 )
-SCAN: Final = f"side string, topic string, partition int, {OF_ROW}"
-"""The columns of a scan, for Spark and, below, for Arrow."""
 ARROW_SCAN: Final = pa.schema(
     [("side", pa.string()), ("topic", pa.string()), ("partition", pa.int32()), *ARROW_OF_ROW]
 )
+"""The columns of a scan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +112,7 @@ def failure_row(offset: int, detail: str) -> ScanRow:
 
 
 def arrow_batches(log: ScannedLog, rows: Iterable[ScanRow]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows as Arrow batches of `SCAN`, ROWS_PER_BATCH at a time."""
+    """Yield the rows as Arrow batches of `ARROW_SCAN`, ROWS_PER_BATCH at a time."""
     remaining = iter(rows)
     while chunk := list(islice(remaining, ROWS_PER_BATCH)):
         constants = (log.side.value, log.topic, log.partition)

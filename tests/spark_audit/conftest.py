@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from spark_audit.session import open_session
 from tests.spark_audit.audits import (
@@ -20,7 +20,7 @@ CHECKOUT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark() -> Iterator[SparkContext]:
     """A local session with its JVM, gone with the tests."""
     with ExitStack() as stack:
         with pytest.MonkeyPatch.context() as patch:

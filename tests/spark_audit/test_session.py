@@ -11,8 +11,10 @@ from time import monotonic
 
 import pyarrow as pa
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from spark_audit.scan.reading import run_groups
 from spark_audit.session import PANDAS_COMPLAINT, SparkFailed, spark_failures, wrap_java
 from tests.clusters import is_alive
 
@@ -23,17 +25,26 @@ import signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 from spark_audit.session import open_session
 with open_session() as spark:
-    print(spark.range(5).count(), flush=True)
+    print(spark.parallelize(range(5)).count(), flush=True)
     while True:
-        spark.range(1_000_000).count()
+        spark.parallelize(range(100_000)).count()
+"""
+WITHOUT_PANDAS = """
+import sys
+from spark_audit.session import open_session
+with open_session() as spark:
+    spark.parallelize(range(5)).count()
+    print("pandas" in sys.modules)
+import pandas
+print(pandas.__name__)
 """
 KILLED = """
 import os, signal
 from spark_audit.session import SparkFailed, open_session
 try:
     with open_session() as spark:
-        os.kill(spark.sparkContext._gateway.proc.pid, signal.SIGKILL)
-        spark.range(5).count()
+        os.kill(spark._gateway.proc.pid, signal.SIGKILL)
+        spark.parallelize(range(5)).count()
 except SparkFailed as failed:
     print(failed)
 """
@@ -100,19 +111,52 @@ def test_a_jvm_that_is_killed_as_when_memory_runs_out_is_a_failure_of_spark(
 
 
 @pytest.mark.integration
-@pytest.mark.filterwarnings(f"ignore:{PANDAS_COMPLAINT}:FutureWarning")
-def test_what_a_worker_raises_is_a_failure_of_spark(spark: SparkSession) -> None:
-    def fail(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def test_spark_starts_without_pandas_which_others_may_still_import() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PANDAS],
+        capture_output=True,
+        text=True,
+        timeout=START_TIMEOUT_S,
+        check=True,
+    )
+    assert done.stdout == "False\npandas\n"
+
+
+@pytest.mark.integration
+def test_what_a_worker_raises_is_a_failure_of_spark(spark: SparkContext) -> None:
+    def fail(_: int) -> Iterator[pa.RecordBatch]:
         raise ValueError("no such thing")
 
     with pytest.raises(SparkFailed) as failed, spark_failures():
-        spark.range(1).mapInArrow(fail, "id bigint").collect()
+        run_groups(spark, [1], fail, pa.schema([]))
     assert str(failed.value) == "Spark: a worker raised ValueError: no such thing"
 
 
 @pytest.mark.integration
-def test_a_query_that_is_wrong_is_a_failure_of_spark_in_one_line(spark: SparkSession) -> None:
+def test_workers_import_no_pandas_and_their_rows_come_back(spark: SparkContext) -> None:
+    schema = pa.schema([("group", pa.int64()), ("has_pandas", pa.bool_())])
+
+    def work(group: int) -> Iterator[pa.RecordBatch]:
+        numbers = pa.array([group])
+        yield pa.record_batch([numbers, pa.array(["pandas" in sys.modules])], schema=schema)
+
+    rows = run_groups(spark, [3, 5], work, schema).to_pylist()
+    assert rows == [{"group": 3, "has_pandas": False}, {"group": 5, "has_pandas": False}]
+
+
+@pytest.mark.integration
+@pytest.mark.filterwarnings(f"ignore:{PANDAS_COMPLAINT}:FutureWarning")
+def test_a_query_that_is_wrong_is_a_failure_of_spark_in_one_line(spark: SparkContext) -> None:
     with pytest.raises(SparkFailed) as failed, spark_failures():
-        spark.sql("SELECT nothing").collect()
+        SparkSession(spark).sql("SELECT nothing").collect()
     assert str(failed.value).startswith("Spark: [UNRESOLVED_COLUMN")
+    assert "\n" not in str(failed.value)
+
+
+@pytest.mark.integration
+def test_what_the_jvm_refuses_is_a_failure_of_spark_in_one_line(spark: SparkContext) -> None:
+    with pytest.raises(SparkFailed) as failed, spark_failures():
+        spark.textFile("no-such-scheme://place").count()
+    assert str(failed.value).startswith("Spark: ")
+    assert "no-such-scheme" in str(failed.value)
     assert "\n" not in str(failed.value)
