@@ -132,6 +132,7 @@ class Connection:
         self._send_parts = partial(send_parts, peer_socket) if tls is None else tls.send_parts
         self._is_broker = False
         self._rights = EVERY_RIGHT
+        self._last_call: Call | None = None
         self._be(entry.principal)
         is_stranger = entry.passage is not None and entry.passage.is_demanded
         self._frames = FrameBuffer(
@@ -299,6 +300,7 @@ class Connection:
     def _become(self, passage: Passage) -> None:
         """Note who the peer has proved to be; a broker's name is no user's."""
         if passage.is_of_broker:
+            self._last_call = None
             self._is_broker = True
             self._rights = EVERY_RIGHT
         else:
@@ -306,6 +308,7 @@ class Connection:
 
     def _be(self, principal: str) -> None:
         node = self._node
+        self._last_call = None
         self._principal = principal
         self._is_broker = principal in node.cluster_brokers.principals
         if node.acls is None or self._is_broker:
@@ -418,6 +421,17 @@ class Connection:
         self._come.set()
 
     def _call(self, header: RequestHeader) -> Call:
+        """Return what surrounds the request: mostly what surrounded the one before it."""
+        call = self._last_call
+        if (
+            call is None
+            or call.api_version != header.api_version
+            or call.client_id != header.client_id
+        ):
+            call = self._last_call = self._new_call(header)
+        return call
+
+    def _new_call(self, header: RequestHeader) -> Call:
         return Call(
             node=self._node,
             api_version=header.api_version,
@@ -452,6 +466,14 @@ class Connection:
     ) -> None:
         if answer is None:
             return  # a producer that asked for no answer
+        by_hand = self._apis[header.api_key].by_hand
+        frame = None
+        if by_hand is not None:
+            frame = by_hand.write(header.correlation_id, answer, header.api_version)
+        if frame is not None:
+            self._outgoing.append(frame)
+            self._outgoing_bytes += len(frame)
+            return
         encode = partial(_encode, header, answer)
         self._enqueue(await self._limits.long_messages.beside(encode) if is_long else encode())
 

@@ -25,6 +25,10 @@ class LongMessages(Aside):
         self, api: Api, frame: Buffer, version: int, position: int
     ) -> tuple[Any, bool]:
         """Return the request, and whether it is a long one. Raises as `decode_prefix` does."""
+        if api.by_hand is not None:
+            request = api.by_hand.read(memoryview(frame), version, position)
+            if request is not None:
+                return request, False
         read = partial(decode_prefix, api.request, frame, version, position)
         try:
             return read(most_elements=min(SHORT_ELEMENTS, api.most_elements))[0], False

@@ -8,10 +8,9 @@ An ApiVersions request of a version that the broker does not know is answered wi
 UNSUPPORTED_VERSION, so its response may be decoded as v0 whatever was asked for.
 """
 
-from dataclasses import dataclass
 from struct import Struct
 from struct import error as StructError  # noqa: N812 - it is an exception
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from wire.errors import ErrorCode
 from wire.messages import APIS
@@ -38,9 +37,11 @@ _START: Final = Struct(">hhi")
 Response = TypeVar("Response", bound=ApiMessage)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestHeader:
-    """Which API and version a request is for, and how its answer is told from others."""
+class RequestHeader(NamedTuple):
+    """Which API and version a request is for, and how its answer is told from others.
+
+    A named tuple, because one is made for every request that comes.
+    """
 
     api_key: int
     api_version: int
@@ -101,13 +102,7 @@ def decode_request_header(buffer: Buffer) -> tuple[RequestHeader, int]:
             _, position = skip_tagged_fields(view, position)
     except MalformedMessage as fault:
         raise _in_header(fault) from None
-    header = RequestHeader(
-        api_key=api_key,
-        api_version=api_version,
-        correlation_id=correlation_id,
-        client_id=client_id,
-    )
-    return header, position
+    return RequestHeader(api_key, api_version, correlation_id, client_id), position
 
 
 def correlation_id_of(buffer: Buffer) -> int:

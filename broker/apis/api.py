@@ -1,5 +1,6 @@
 """How one served API is described."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,6 +14,16 @@ MOST_ELEMENTS: Final = 100_000
 
 They are read in some microseconds each, and a frame of `socket.request.max.bytes` has room for 50
 million of them: without a limit of its own one frame would stop a broker for minutes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByHand:
+    """A codec for what is usual; both return None for all else, which the schema codec does."""
+
+    read: Callable[[memoryview, int, int], Request[Any] | None]
+    """A frame, the version, and where the body begins."""
+    write: Callable[[int, Any, int], bytes | None]
+    """The correlation id, the answer, and the version, as a whole frame with its size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +43,7 @@ class Api:
     may_wait: bool
     most_elements: int = MOST_ELEMENTS
     answers_at_length: bool = False
+    by_hand: ByHand | None = None
 
     async def answer(self, request: Any, call: Call) -> Any:  # noqa: ANN401 - one per API
         """Return the handler's answer as far as the caller's rights go, as guards know them."""

@@ -6,7 +6,7 @@ The records stay where the socket put them until the log has written them; nothi
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import trio
 
@@ -48,8 +48,7 @@ _UNNAMED: Final = "a transactional batch without a transactional id"
 VALID_ACKS: Final = frozenset({ALL_IN_SYNC, NO_ANSWER, 1})
 
 
-@dataclass(frozen=True, slots=True)
-class Promise:
+class Promise(NamedTuple):
     """An answer for one partition, and what must come true before it may be given."""
 
     answer: PartitionProduceResponse
@@ -110,7 +109,7 @@ async def handle(request: ProduceRequest, call: Call) -> ProduceResponse | Later
         may_write = call.rights.may(Operation.WRITE, ResourceType.TOPIC, topic.name)
         for data in topic.partition_data:
             led = call.node.led(topic.name, data.index)
-            checked = Checked()
+            checked = _UNCHECKED
             if refuses_all:
                 promises.append(_refuse_transaction(data, _UNNAMED if unnamed else None))
                 continue
@@ -144,6 +143,9 @@ class Checked:
     transaction: ErrorCode = ErrorCode.NONE
 
 
+_UNCHECKED: Final = Checked()
+
+
 async def _check_before(
     led: Partition, data: PartitionProduceData, request: ProduceRequest, call: Call
 ) -> Checked:
@@ -151,7 +153,7 @@ async def _check_before(
     rules = led.record_rules()
     keys = None if rules is None else await _check_beside(data, rules, call)
     if request.transactional_id is None or not data.records:
-        return Checked(keys=keys)
+        return _UNCHECKED if keys is None else Checked(keys=keys)
     assert isinstance(data.records, memoryview), "decoded records are views of the receive buffer"
     try:
         header = parse_header(data.records)

@@ -1,6 +1,7 @@
 """The APIs that this broker serves, one row each. ApiVersions is derived from this table alone."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -60,9 +61,10 @@ from broker.apis import (
     update_metadata,
     write_txn_markers,
 )
-from broker.apis.api import MOST_ELEMENTS, Api
+from broker.apis.api import MOST_ELEMENTS, Api, ByHand
 from broker.context import Handler
 from broker.guards.table import GUARDS
+from wire.hot import produce_served
 from wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from wire.messages.alter_client_quotas import AlterClientQuotasRequest
@@ -147,10 +149,13 @@ def _api(
     )
 
 
+_PRODUCE_BY_HAND: Final = ByHand(
+    read=produce_served.read_request, write=produce_served.answer_frame
+)
 _ROWS: Final[tuple[Api, ...]] = (
     # Produce is listed from 0, although only batches of v3+ are taken: librdkafka up to 2.8 reads
     # a range that starts higher as "cannot compress".
-    _api(ProduceRequest, produce.handle, may_wait=False),
+    replace(_api(ProduceRequest, produce.handle, may_wait=False), by_hand=_PRODUCE_BY_HAND),
     # Before v4 a fetch expects message sets of the old formats, which are never stored here.
     _api(FetchRequest, fetch.handle, since=4, answers_at_length=True),
     _api(ListOffsetsRequest, list_offsets.handle, since=1),

@@ -1,7 +1,7 @@
 """From what somebody wants appended to what is written: checked, numbered, in order. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from broker.log import producer_state, validation
 from broker.log.config import LogConfig
@@ -15,8 +15,7 @@ from wire.record_batch import BatchHeader, Buffer
 NO_TIME = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class Context(NamedTuple):
     """The log as the batches will find it."""
 
     config: LogConfig

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from broker.log.open_file import OpenFile
 from wire.errors import ErrorCode
@@ -46,8 +46,7 @@ class Origin(Enum):
     COORDINATOR = "this broker itself: control batches allowed, sequences not checked"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppendResult:
+class AppendResult(NamedTuple):
     """The records are in the log (and in the page cache: they survive the death of the process)."""
 
     base_offset: int

@@ -284,12 +284,17 @@ def number(
         _TIMESTAMP.pack_into(head, _MAX_TIMESTAMP_AT, timestamp)
         crc = crc32c(records, crc32c(memoryview(head)[_ATTRIBUTES_AT:]))
         _CRC.pack_into(head, _CRC_AT, crc)
-    numbered = header._replace(
-        base_offset=base_offset,
-        partition_leader_epoch=leader_epoch,
-        crc=crc,
-        attributes=attributes,
-        max_timestamp=timestamp,
+    numbered = BatchHeader(
+        base_offset,
+        header.batch_bytes,
+        leader_epoch,
+        header.magic,
+        crc,
+        attributes,
+        header.last_offset_delta,
+        header.base_timestamp,
+        timestamp,
+        *header[9:],
     )
     return NumberedBatch(head, records, numbered)
 

@@ -37,6 +37,8 @@ from wire.schema import Piece, decode_prefix
 ANONYMOUS: Final = "User:ANONYMOUS"
 HANDSHAKE: Final = SaslHandshakeRequest.API_KEY
 AUTHENTICATE: Final = SaslAuthenticateRequest.API_KEY
+OURS: Final = frozenset({HANDSHAKE, AUTHENTICATE})
+_API_KEY_BYTES: Final = 2
 WITH_HEADERS_SINCE: Final = 1
 """SaslHandshake v0 is followed by bare tokens, each behind its length."""
 LEAST_BETWEEN_MS: Final = 1_000
@@ -120,6 +122,8 @@ class Passage:
         """
         if self.state is State.EXCHANGING and self._takes_bare_tokens:
             return self._bare(bytes(frame), now_ms)
+        if int.from_bytes(frame[:_API_KEY_BYTES]) not in OURS and self._is_open(now_ms):
+            return None
         header, position = decode_request_header(frame)
         if header.api_key == HANDSHAKE and self._may_shake_hands(now_ms):
             _check_version(header, SaslHandshakeRequest.VERSIONS)
@@ -128,15 +132,19 @@ class Passage:
                 return self._shake_hands(header, request, now_ms)
         if header.api_key == AUTHENTICATE and self.state is State.EXCHANGING:
             return self._authenticate(header, frame, position, now_ms)
-        if self.state is State.INSIDE:
-            if self._expires_at_ms is not None and now_ms >= self._expires_at_ms:
-                raise CloseConnection(f"the session of {self.principal} is over")
-            return None
-        if self.state is State.WAITING and (
-            header.api_key == ApiVersionsRequest.API_KEY or not self.is_demanded
+        if self._is_open(now_ms) or (
+            self.state is State.WAITING and header.api_key == ApiVersionsRequest.API_KEY
         ):
             return None
         raise CloseConnection(f"a request of API {header.api_key} before SASL authentication")
+
+    def _is_open(self, now_ms: int) -> bool:
+        """Say whether all requests pass that are not SASL's; raises CloseConnection."""
+        if self.state is State.INSIDE:
+            if self._expires_at_ms is not None and now_ms >= self._expires_at_ms:
+                raise CloseConnection(f"the session of {self.principal} is over")
+            return True
+        return self.state is State.WAITING and not self.is_demanded
 
     def _may_shake_hands(self, now_ms: int) -> bool:
         """Say whether this handshake begins something; else it is answered as out of place."""

@@ -62,8 +62,8 @@ _appended: Final = tuple.__new__
 """Makes one of all its fields, twice as fast as its own constructor: in C."""
 
 
-class _Unusual(Exception):
-    pass
+class Unusual(Exception):
+    """Something is there that is not read by hand."""
 
 
 def request_parts(
@@ -126,7 +126,7 @@ def read_answer(frame: Buffer, version: int) -> list[tuple[str, list[Appended]]]
     if version in BY_HAND:
         try:
             return _read_usual(memoryview(frame))
-        except (_Unusual, MalformedMessage, StructError, IndexError):
+        except (Unusual, MalformedMessage, StructError, IndexError):
             pass  # whatever it is, the schema codec reads it or says what is wrong
     answer = decode_response(ProduceResponse, frame, version)
     return [
@@ -150,7 +150,7 @@ def read_answer(frame: Buffer, version: int) -> list[tuple[str, list[Appended]]]
 def _read_usual(frame: memoryview) -> list[tuple[str, list[Appended]]]:
     found: list[tuple[str, list[Appended]]] = []
     if frame[_TOPICS_AT - 1]:
-        raise _Unusual
+        raise Unusual
     topics, position = read_unsigned_varint(frame, _TOPICS_AT)
     for _ in range(topics - 1):
         name, position = read_compact_string(frame, position)
@@ -162,14 +162,14 @@ def _read_usual(frame: memoryview) -> list[tuple[str, list[Appended]]]:
             if more == _NOTHING_MORE
         ]
         if len(partitions) < count - 1:
-            raise _Unusual
+            raise Unusual
         position = end
         if frame[position] or not count:
-            raise _Unusual
+            raise Unusual
         position += 1
         found.append((name, partitions))
     # What follows, the throttling time and tagged fields, is nothing to a forwarder; but an
     # answer that is cut off there is damaged all the same.
     if not topics or frame[position + 4]:
-        raise _Unusual
+        raise Unusual
     return found
