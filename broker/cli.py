@@ -111,6 +111,7 @@ def _faults() -> Faults:
     from broker.server import CannotListen
     from broker.up import ClusterFailed
     from broker.zookeeper.store import BrokerIdTaken
+    from broker.zookeeper.taking_over import NotOurCluster
     from broker.zookeeper.tree import MalformedNode
     from runtime.configuration.properties import ConfigurationError
     from runtime.configuration.yaml_section import ConfigurationError as YamlWrong
@@ -129,6 +130,7 @@ def _faults() -> Faults:
         JavaMissing,
         MalformedNode,
         NotAgreed,
+        NotOurCluster,
         StorageError,
         ZooKeeperFault,
         ZooKeeperServerFailed,

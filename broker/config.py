@@ -31,7 +31,9 @@ from broker.security.settings import (
     security_of,
 )
 from broker.setting_values import ZOOKEEPER, parser_of
+from broker.zookeeper.login import USERNAME
 from runtime.configuration.properties import ConfigurationError, Property
+from wire.net.secret_file import FileSecret
 from wire.net.security import WITH_PASSWORDS, Mechanism
 
 UNLIMITED: Final = -1
@@ -123,6 +125,9 @@ class BrokerConfig:
     zookeeper_connect: str = field(metadata={"pattern": ZOOKEEPER, "form": "host:port[,host:port]"})
     zookeeper_session_timeout_ms: int = _at_least(1_000, 18_000)
     zookeeper_connection_timeout_ms: int = _at_least(1, 18_000)
+    zookeeper_username: str = USERNAME
+    zookeeper_password_file: FileSecret | None = None
+    zookeeper_set_acl: bool = False
 
     num_partitions: int = _at_least(1, 1)
     default_replication_factor: int = _at_least(1, 1)
@@ -299,6 +304,7 @@ def parse_config(properties: Iterable[Property], *, file: str) -> BrokerConfig:
     _set_protocols(values, given)
     _check_advertised(values, given)
     _check_groups(values, given)
+    _check_login(values, given)
     own = _own_settings(given, {listener.name for listener in values.get("listeners", _DEFAULT)})
     config = BrokerConfig(**values, provided=provided, listener_settings=own)
     try:
@@ -316,6 +322,14 @@ def _set_protocols(values: dict[str, Any], given: Mapping[str, Property]) -> Non
         if key in given:
             name = SETTINGS[key].name
             values[name] = with_protocols(given[key], values[name], protocols)
+
+
+def _check_login(values: Mapping[str, Any], given: Mapping[str, Property]) -> None:
+    """Raise ConfigurationError for a login at ZooKeeper that is only half there."""
+    if ":" in values.get("zookeeper_username", ""):
+        raise given["zookeeper.username"].wrong("holds a colon: ZooKeeper ends the name there")
+    if values.get("zookeeper_set_acl") and "zookeeper_password_file" not in values:
+        raise given["zookeeper.set.acl"].wrong("is of no use without zookeeper.password.file")
 
 
 def _own_settings(

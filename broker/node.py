@@ -46,7 +46,9 @@ from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.marking import MarkerSender
 from broker.transactions.verification import Verifier
 from broker.zookeeper.acl_store import AclStore
+from broker.zookeeper.login import access_of
 from broker.zookeeper.store import Change, ClusterStore
+from broker.zookeeper.taking_over import take_over
 from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperFault, open_zookeeper
 from runtime.pages.metrics import serve_metrics
 from runtime.process import clock as wall
@@ -294,6 +296,7 @@ async def _run(
         config.zookeeper_connect,
         session_timeout_ms=config.zookeeper_session_timeout_ms,
         start_timeout_ms=config.zookeeper_connection_timeout_ms,
+        access=access_of(config),
     ) as zookeeper:
         known = await _learn_cluster(config, zookeeper)
         metadata = known.metadata
@@ -331,6 +334,8 @@ async def _run(
 async def _learn_cluster(config: BrokerConfig, zookeeper: ZooKeeper) -> KnownCluster:
     """Read from ZooKeeper what the cluster is, and write there what the first broker has to."""
     patience_s = _patience_s(config)
+    if config.zookeeper_set_acl:
+        await retried(zookeeper, patience_s, partial(take_over, zookeeper))
     store = ClusterStore(zookeeper, config.inter_broker_listener.name)
     metadata = MetadataCache(await retried(zookeeper, patience_s, store.prepare))
     secret = await retried(zookeeper, patience_s, partial(store.broker_secret, new_secret()))

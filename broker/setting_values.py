@@ -1,5 +1,6 @@
 """From a property's text to its value, within Kafka's limits. Faults name file, line and key."""
 
+import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -12,7 +13,10 @@ from broker.listeners import MAX_PORT, parse_listeners, parse_protocol_map
 from broker.security.principal_mapping import PrincipalRules, parse_rules
 from broker.security.settings import Login, Secret, parse_jaas
 from runtime.configuration.properties import Property
+from wire.net.secret_file import BadSecretFile, FileSecret, exposure_of, read_secret
 from wire.net.security import Mechanism
+
+_LOG = logging.getLogger(__name__)
 
 ZOOKEEPER: Final = re.compile(r"[^:,/\s]+:\d+(,[^:,/\s]+:\d+)*")
 
@@ -76,6 +80,17 @@ def _parse_path(entry: Property, _: Mapping[str, Any]) -> Path:
 
 def _parse_secret(entry: Property, _: Mapping[str, Any]) -> Secret:
     return Secret(entry.value)
+
+
+def _parse_secret_file(entry: Property, _: Mapping[str, Any]) -> FileSecret:
+    file = _parse_path(entry, {})
+    try:
+        exposure, secret = exposure_of(file), read_secret(file)
+    except BadSecretFile as reason:
+        raise entry.wrong(f"{file}: {reason}") from reason
+    if exposure is not None:
+        _LOG.warning("%s", entry.wrong(f"{file}: {exposure}"))
+    return FileSecret(file=file, last_known=secret, key=entry.key)
 
 
 def _parse_login(entry: Property, _: Mapping[str, Any]) -> Login:
@@ -168,6 +183,7 @@ _BY_TYPE: Final[Mapping[Any, Parser]] = {
     str | None: _parse_text,
     Path | None: _parse_path,
     Secret | None: _parse_secret,
+    FileSecret | None: _parse_secret_file,
     Login | None: _parse_login,
 }
 _PARSERS: Final[Mapping[str, Parser]] = {

@@ -20,16 +20,21 @@ import trio
 
 from broker.parent import cancel_without_parent
 from broker.ports import Ports, PortWishes, choose_ports, remember_ports
+from broker.zookeeper.login import USERNAME
+from runtime.coordination.zookeeper_access import Login, LoginMechanism
 from runtime.process.ports import NoFreePort
 from runtime.process.signals import cancel_on_signal
-from runtime.process.zookeeper_server import ZooKeeperServer, run_zookeeper
+from runtime.process.zookeeper_server import ServerDoors, ZooKeeperServer, run_zookeeper
 from wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from wire.net import NetworkFault
 from wire.net.connecting import ConnectionSettings
 from wire.net.pool import ConnectionPool
+from wire.net.secret_file import BadSecretFile, make_own_secret, read_own_secret
 
 _LOG = logging.getLogger(__name__)
 
+SECRET: Final = "zookeeper.secret"  # noqa: S105 - the name of a file
+"""The brokers' password at their ZooKeeper, made at the first start."""
 MEMORY: Final = "cluster.json"
 """The ports of last time."""
 READY_TIMEOUT_S: Final = 60.0
@@ -95,7 +100,13 @@ async def bring_up(options: UpOptions) -> None:
 async def _run(options: UpOptions, nursery: trio.Nursery) -> None:
     ports = _choose_ports(options)
     folder = options.data / "zookeeper"
-    async with run_zookeeper(folder, host=options.ports.host, port=ports.zookeeper) as zookeeper:
+    login = _own_login(options)
+    async with run_zookeeper(
+        folder,
+        host=options.ports.host,
+        port=ports.zookeeper,
+        doors=ServerDoors(owner=login.identity.name),
+    ) as zookeeper:
         children: list[Child] = []
         try:
             for broker_id in range(options.ports.brokers):
@@ -126,6 +137,27 @@ def _held(data: Path) -> Iterator[None]:
         except BlockingIOError as error:
             raise ClusterFailed(f"--data {data}: another `broker up` runs on it") from error
         yield
+
+
+def _own_login(options: UpOptions) -> Login:
+    """Return who the brokers are to their ZooKeeper, with a new password if there is none.
+
+    ZooKeeper refuses nothing to this login, so a file that got lost may be made anew: the brokers
+    give all nodes to the new password.
+    """
+    file = options.data / SECRET
+    try:
+        make_own_secret(file)
+        password = read_own_secret(file)
+    except OSError as error:
+        raise ClusterFailed(f"--data {file}: {error.strerror}") from error
+    except BadSecretFile as problem:
+        raise ClusterFailed(f"--data {file}: {problem}") from problem
+    return Login(
+        mechanism=LoginMechanism.DIGEST,
+        username=options.overrides.get("zookeeper.username", USERNAME),
+        password=password,
+    )
 
 
 def _choose_ports(options: UpOptions) -> Ports:
@@ -171,6 +203,8 @@ async def _start(
         "advertised.listeners": listener,
         "log.dirs": str(folder / "logs"),
         "zookeeper.connect": zookeeper.address,
+        "zookeeper.password.file": str(options.data / SECRET),
+        "zookeeper.set.acl": "true",
         "metrics.host": options.ports.host,
         "metrics.port": str(-1 if metrics_port is None else metrics_port),
         **DEFAULTS,
@@ -257,7 +291,7 @@ def _announce(options: UpOptions, zookeeper: ZooKeeperServer, children: Sequence
     lines = [
         f"cluster {options.name} is ready",
         f"  bootstrap  {bootstrap}",
-        f"  zookeeper  {zookeeper.address}",
+        f"  zookeeper  {zookeeper.address}, password in {options.data / SECRET}",
         f"  data       {options.data}",
     ]
     if any(child.metrics_port is not None for child in children):
@@ -277,7 +311,11 @@ def _write_ready_file(
         "pid": os.getpid(),
         "bootstrap": ",".join(f"{child.host}:{child.port}" for child in children),
         "data": str(options.data),
-        "zookeeper": {"address": zookeeper.address, "pid": zookeeper.process.pid},
+        "zookeeper": {
+            "address": zookeeper.address,
+            "pid": zookeeper.process.pid,
+            "password_file": str(options.data / SECRET),
+        },
         "brokers": [
             {
                 "id": child.broker_id,

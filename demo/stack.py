@@ -3,11 +3,10 @@
 import json
 import logging
 import os
-import secrets
 import signal
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +15,7 @@ import trio
 
 from runtime.process.child import end_child, kill_child, open_child
 from runtime.process.zookeeper_server import ZooKeeperServer, run_zookeeper
+from wire.net.secret_file import make_own_secret
 
 _LOG = logging.getLogger(__name__)
 
@@ -160,7 +160,7 @@ class Stack:
 
     def write_configuration(self) -> None:
         """Write dc.yaml for the sites as they are, and the secret that it names."""
-        write_secret(self.folder / WITNESS_SECRET)
+        make_own_secret(self.folder / WITNESS_SECRET)
         clusters = "".join(
             f"  {name}:\n    bootstrap: [{self.sites[name].bootstrap.replace(',', ', ')}]\n"
             for name in SITES
@@ -184,14 +184,6 @@ class Stack:
             process = await open_child([*command(program), *arguments], output=log)
         self.children[name] = process
         return process
-
-
-def write_secret(file: Path) -> None:
-    """Write a new password that only we can read; one that is there stays."""
-    with suppress(FileExistsError):
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as opened:
-            opened.write(secrets.token_urlsafe(32))
 
 
 def command(program: str) -> list[str]:

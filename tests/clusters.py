@@ -17,12 +17,18 @@ from threading import Event
 from time import monotonic
 from typing import Any, Final
 
+from broker.up import SECRET
 from tests.forked import Process, start_program
+from tests.zookeeper import USER, write_password
 
 READY_TIMEOUT_S: Final = 180
 STOP_TIMEOUT_S: Final = 30
-UNLESS_OVERRIDDEN: Final = {"log.retention.check.interval.ms": str(24 * 3_600_000)}
-"""Tests stamp records with times long past, and may run for longer than Kafka's five minutes."""
+UNLESS_OVERRIDDEN: Final = {
+    "log.retention.check.interval.ms": str(24 * 3_600_000),
+    "zookeeper.username": USER,
+}
+"""Tests stamp records with times long past, and may run for longer than Kafka's five minutes. Their
+brokers have the login of all tests, which so may use a cluster's ZooKeeper as the witness."""
 
 
 class ClusterFailed(RuntimeError):
@@ -95,6 +101,7 @@ class RunningCluster:
     def launch(self) -> None:
         """Start the cluster; `wait_ready` comes next."""
         self.data.parent.mkdir(parents=True, exist_ok=True)
+        write_password(self.data / SECRET)
         self._ready_file.unlink(missing_ok=True)
         self._ready = {}  # the process ids of an earlier run may be somebody else's by now
         overrides = {**UNLESS_OVERRIDDEN, **self.overrides}

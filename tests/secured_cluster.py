@@ -19,7 +19,7 @@ from runtime.process.ports import free_ports
 from tests.doubles.certificates import Certificates
 from tests.failover.two_sites import pause
 from tests.forked import Process, start_program
-from tests.zookeeper import run_witness
+from tests.zookeeper import brokers_login, run_witness
 from wire.net.security import WITH_PASSWORDS, Mechanism, Sasl, Security, Tls
 from wire.net.transport import Address
 
@@ -142,7 +142,8 @@ def run_secured_cluster(
         processes: list[Process] = []
         for broker in range(brokers):
             settings = _settings(broker, ports[broker], certificates, zookeeper, brokers)
-            started = _run_broker(home, broker, settings | dict(more or {}))
+            settings |= brokers_login(home / "zookeeper.secret") | dict(more or {})
+            started = _run_broker(home, broker, settings)
             processes.append(stack.enter_context(started))
         cluster = SecuredCluster(
             certificates=certificates,

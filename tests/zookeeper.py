@@ -4,28 +4,31 @@ Most tests want one to write into, not to start and stop it: they share that of 
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
 from kazoo.client import KazooClient
 
 from runtime.coordination.kazoo_client import kazoo_acl
-from runtime.coordination.zookeeper import ZooKeeper, open_zookeeper
+from runtime.coordination.zookeeper import Create, NotAllowed, ZooKeeper, open_zookeeper
 from runtime.coordination.zookeeper_access import Login, LoginMechanism, ZooKeeperAccess
 from runtime.process.ports import free_port
 from tests.forked import start_program
 
 OFTEN: Final = {"max_tries": -1, "delay": 0.05, "backoff": 1, "max_jitter": 0.0}
 """kazoo waits ever longer between attempts otherwise: a server is there in a second."""
+USER: Final = "tests"
 PASSWORD: Final = "of the tests"  # noqa: S105
 """All tests log in at the witness: a program that does not is refused by what others made."""
 ACCESS: Final = ZooKeeperAccess(
-    login=Login(mechanism=LoginMechanism.DIGEST, username="tests", password=PASSWORD)
+    login=Login(mechanism=LoginMechanism.DIGEST, username=USER, password=PASSWORD)
 )
 OTHER_LOGINS: Final = ("dr:right", "dr:new", "dr:old")
 """Those of tests about logins: what they have made is deleted as well."""
+UNDELETABLE: Final = ("/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config")
 KEPT: Final = "zookeeper"
 """What the server itself keeps below its root."""
 
@@ -37,11 +40,28 @@ def open_witness_of_tests(
     return open_zookeeper(address, session_timeout_ms=session_timeout_ms, access=ACCESS)
 
 
+def write_password(file: Path) -> Path:
+    """Write the password of all tests for brokers that shall have the same login."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch(mode=0o600)
+    file.write_text(PASSWORD)
+    return file
+
+
+def brokers_login(file: Path) -> dict[str, str]:
+    """Return settings of brokers that keep their ZooKeeper to the login of all tests."""
+    return {
+        "zookeeper.username": USER,
+        "zookeeper.password.file": str(write_password(file)),
+        "zookeeper.set.acl": "true",
+    }
+
+
 def look(address: str, **settings: Any) -> KazooClient:
     """Return a client that has not been started, with the login of all tests."""
     return KazooClient(
         hosts=address,
-        auth_data=[("digest", f"tests:{PASSWORD}")],
+        auth_data=[("digest", f"{USER}:{PASSWORD}")],
         default_acl=kazoo_acl(ACCESS.grants("")),
         **settings,
     )
@@ -79,3 +99,27 @@ def make_empty(address: str) -> None:
     finally:
         client.stop()
         client.close()
+
+
+async def all_paths(zookeeper: ZooKeeper, path: str = "") -> list[str]:
+    names = await zookeeper.children(path or "/") or []
+    below = [one for name in names for one in await all_paths(zookeeper, f"{path}/{name}")]
+    return [path or "/", *below]
+
+
+async def is_refused_everything(stranger: ZooKeeper, path: str) -> None:
+    """Fail where a login that the node's rights do not name may do anything with it."""
+    child = f"{path.rstrip('/')}/mine"
+    attempts: list[Callable[[], Awaitable[object]]] = [
+        lambda: stranger.get(path),
+        lambda: stranger.children(path),
+        lambda: stranger.set(path, b"mine"),
+        lambda: stranger.set_rights(path),
+        lambda: stranger.create(child),
+        lambda: stranger.transaction([Create(path=child)]),
+    ]
+    if path not in UNDELETABLE:
+        attempts.append(lambda: stranger.delete(path))
+    for attempt in attempts:
+        with pytest.raises(NotAllowed):
+            await attempt()

@@ -34,6 +34,8 @@ LARGEST_PORT: Final = 65_535
 CLUSTER_ID: Final = "/cluster/id"
 BROKERS_PROOF: Final = "/cluster/secret"
 """Our own: Apache Kafka's brokers know each other by their credentials only."""
+OWNER: Final = "/cluster/owner"
+"""Our own: the login that every node has been given to."""
 PRODUCER_IDS: Final = "/latest_producer_id_block"
 PERSISTENT: Final = (
     BROKERS,
@@ -441,6 +443,19 @@ def decode_broker_secret(data: bytes) -> str:
     if not secret:
         raise MalformedNode(f"{BROKERS_PROOF}: is empty")
     return secret
+
+
+def encode_owner(identity: str) -> bytes:
+    """Return the node that says whose all nodes are, as `digest:<user>:<hash>`."""
+    return dump_json({"version": 1, "owner": identity})
+
+
+def decode_owner(data: bytes) -> str:
+    """Return whose all nodes are. Raises MalformedNode."""
+    try:
+        return text(load_json(OWNER, data)["owner"])
+    except (KeyError, TypeError, ValueError):
+        raise MalformedNode(f"{OWNER}: is not in its form") from None
 
 
 def encode_cluster_id(cluster_id: str) -> bytes:

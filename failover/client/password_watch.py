@@ -9,7 +9,8 @@ from time import monotonic
 from typing import Any, Final, Protocol
 
 from runtime.configuration.config import ClusterConfig
-from wire.net.security import FileSecret, Sasl
+from wire.net.secret_file import FileSecret
+from wire.net.security import Sasl
 
 LOOK_S: Final = 1.0
 """The file is read so often, within calls of the application."""

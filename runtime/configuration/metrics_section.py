@@ -100,7 +100,8 @@ def _door(section: Section) -> PageDoor:
 
 
 def _tls(section: Section) -> PageTls | None:
-    certificate, key = section.file_path("certificate"), section.file_path("key")
+    certificate = section.file_path("certificate", is_secret="key" not in section.values)
+    key = section.file_path("key", is_secret=True)
     key_password = section.secret("key_password", required=False)
     ca, client_ca = section.file_path("ca"), section.file_path("client_ca")
     section.finish()

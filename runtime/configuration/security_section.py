@@ -71,8 +71,8 @@ def read_tls(section: Section) -> Tls:
     """Take a whole section of TLS settings; raises ConfigurationError where a file is broken."""
     tls = Tls(
         ca=section.file_path("ca"),
-        certificate=section.file_path("certificate"),
-        key=section.file_path("key"),
+        certificate=section.file_path("certificate", is_secret="key" not in section.values),
+        key=section.file_path("key", is_secret=True),
         key_password=section.secret("key_password", required=False),
         checks_hostname=section.boolean("check_hostname", default=True),
     )

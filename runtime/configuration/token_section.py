@@ -50,7 +50,7 @@ def read_token_source(sasl: Section) -> TokenSource:
         raise sasl.error("mechanism", f"OAUTHBEARER needs one of {', '.join(SOURCES)}")
     if len(named) > 1:
         raise sasl.error(named[1], f"stands beside {named[0]!r}: one of them is enough")
-    file, command = sasl.file_path("token_file"), sasl.strings("token_command", ())
+    file, command = sasl.file_path("token_file", is_secret=True), sasl.strings("token_command", ())
     endpoint = _endpoint(sasl)
     if endpoint is not None:
         return endpoint

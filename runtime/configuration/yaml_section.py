@@ -1,6 +1,7 @@
 """Reading a YAML file key by key, so that every complaint names file, line and key."""
 
 import difflib
+import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,10 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from wire.net.security import FileSecret, Secret
+from wire.net.secret_file import BadSecretFile, FileSecret, exposure_of, open_secret, read_secret
+from wire.net.security import Secret
+
+_LOG = logging.getLogger(__name__)
 
 MAX_FILE_BYTES: Final = 1 << 20
 MAX_LABEL: Final = 63
@@ -125,26 +129,24 @@ class Section:
             raise self.error(key, f"{word!r} is not one of {', '.join(allowed)}{hint}")
         return word
 
-    def file_path(self, key: str) -> Path | None:
-        """Return a file that can be read, relative to the configuration's; None when absent."""
+    def file_path(self, key: str, *, is_secret: bool = False) -> Path | None:
+        """Return a file that can be read, relative to the configuration's; None when absent.
+
+        Where others may read one with a secret, the log says so.
+        """
         self._ask(key, "file", NO_DEFAULT)
         if key not in self.values:
             return None
         path = Path(self.file).parent / self.string(key)
         self._ask(key, "file", NO_DEFAULT)
         try:
-            path.open("rb").close()
-        except OSError as problem:
-            raise self.error(key, f"{path}: {problem.strerror}") from None
+            with open_secret(path):
+                exposure = exposure_of(path) if is_secret else None
+        except BadSecretFile as problem:
+            raise self.error(key, f"{path}: {problem}") from None
+        if exposure is not None:
+            _LOG.warning("%s", self.error(key, f"{path}: {exposure}"))
         return path
-
-    def _text_of(self, key: str, file: Path) -> str:
-        try:
-            return file.read_text(encoding="utf-8")
-        except OSError as problem:
-            raise self.error(key, f"{file}: {problem.strerror}") from None
-        except UnicodeDecodeError:
-            raise self.error(key, f"{file}: is not UTF-8 text") from None
 
     def secret(self, key: str, *, required: bool = True) -> Secret | None:
         """Return a secret of the file, of the environment (`${NAME}`), or of the file `<key>_file`.
@@ -152,14 +154,17 @@ class Section:
         Complaints do not show it.
         """
         file_key = f"{key}_file"
-        file = self.file_path(file_key)
+        file = self.file_path(file_key, is_secret=True)
         node = self.values.get(key)
         self._ask(key, "secret", f"required, or `{file_key}`" if required else NO_DEFAULT)
         if node is not None and file is not None:
             raise self.error(file_key, f"stands beside {key!r}: one of them is enough")
         if file is not None:
-            text = self._usable(file_key, self._text_of(file_key, file).rstrip("\r\n"))
-            return FileSecret(file=file, last_known=text)
+            try:
+                text = read_secret(file)
+            except BadSecretFile as problem:
+                raise self.error(file_key, f"{file}: {problem}") from None
+            return FileSecret(file=file, last_known=text, key=self._name(file_key))
         if node is None:
             if required:
                 raise self.missing(key)

@@ -102,6 +102,11 @@ class ZooKeeper:
         """Return the granted session timeout: after so long without a word from us it ends."""
         return self._session_timeout_ms
 
+    @property
+    def access(self) -> ZooKeeperAccess:
+        """Return who we are on this connection, and with which rights nodes are made."""
+        return self._access
+
     def _grant(self, session_timeout_ms: int) -> None:
         """Take note of what a server grants, which may be less than was asked for."""
         self._session_timeout_ms = session_timeout_ms

@@ -131,10 +131,12 @@ class ZooKeeperAccess:
     """These may do on our nodes what we may."""
     shared: Mapping[str, Grant] = field(default_factory=lambda: MappingProxyType({}))
     """What others may do with a node, by its path; one that ends with `/` is of all below."""
+    leaves_open: bool = False
+    """Make nodes for everybody in spite of a login, while some programs have none yet."""
 
     def grants(self, path: str) -> tuple[Grant, ...]:
         """Return the rights with which a node is made."""
-        if self.login is None:
+        if self.login is None or self.leaves_open:
             return (Grant(ANYBODY, ALL),)
         own = tuple(Grant(identity, ALL) for identity in (*self.login.identities(), *self.also))
         return (*own, *(grant for of, grant in self.shared.items() if _is_of(of, path)))

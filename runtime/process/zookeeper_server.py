@@ -55,6 +55,8 @@ class ServerDoors:
     """With `keys`: only clients with a certificate of these, a PEM file."""
     users: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Passwords by user, for SASL's DIGEST-MD5; the digest scheme needs none here."""
+    owner: str | None = None
+    """`<user>:<hash>` of the digest scheme: who may do everything, whatever a node's rights say."""
 
 
 UNGUARDED: Final = ServerDoors()
@@ -98,6 +100,8 @@ def _configuration(data: Path, host: str, port: int, doors: ServerDoors) -> str:
     )
     if doors.users:
         lines += "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n"
+    if doors.owner is not None:
+        lines += f"DigestAuthenticationProvider.superDigest={doors.owner}\n"
     if doors.keys is None:
         return lines + f"clientPortAddress={host}\nclientPort={port}\n"
     return lines + (
@@ -221,6 +225,7 @@ async def run_zookeeper(
         output = data / "zookeeper.out"
         try:
             data.mkdir(parents=True, exist_ok=True)
+            data.chmod(0o700)  # what lies in its files is read past every right of a node
             lock = opened.enter_context((data / "lock").open("w"))
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             configuration.write_text(_configuration(data, host, chosen, doors))

@@ -6,6 +6,7 @@ from pathlib import Path
 from runtime.process.clock import wall_ms
 from runtime.tokens.answers import MOST_ANSWER_BYTES, token_of_text
 from wire.net.errors import TokenUnavailable
+from wire.net.secret_file import BadSecretFile, read_secret_bytes
 from wire.net.security import Token
 
 
@@ -20,11 +21,9 @@ class TokenFile:
     def token(self) -> Token:
         """Return what the file holds now. Raises TokenUnavailable."""
         try:
-            with self.file.open("rb") as opened:
-                content = opened.read(MOST_ANSWER_BYTES + 1)
-            return token_of_text(content, wall_ms())
-        except OSError as problem:
-            raise TokenUnavailable(f"{self.key}: {self.file}: {problem.strerror}") from None
+            return token_of_text(read_secret_bytes(self.file, MOST_ANSWER_BYTES), wall_ms())
+        except BadSecretFile as problem:
+            raise TokenUnavailable(f"{self.key}: {self.file}: {problem}") from None
         except TokenUnavailable as problem:
             raise TokenUnavailable(f"{self.key}: {self.file}: {problem}") from None
 

@@ -18,11 +18,13 @@ import pytest
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from broker.up import SECRET
 from runtime.process.ports import free_port
 from tests.bad_input.programs import complaint, start
 from tests.clusters import RunningCluster, run_cluster
 from tests.failover.two_sites import create_topic, produce, read_all, values_of
 from tests.mirror.daemon import wait_until
+from tests.zookeeper import USER
 
 pytestmark = pytest.mark.integration
 
@@ -126,6 +128,8 @@ def run_second_broker(
         f"broker.id=1\nlisteners=PLAINTEXT://127.0.0.1:{free_port()}\n"
         f"log.dirs={folder / 'a'},{folder / 'b'}\n"
         f"zookeeper.connect={cluster.zookeeper}\n"
+        f"zookeeper.username={USER}\nzookeeper.set.acl=true\n"
+        f"zookeeper.password.file={cluster.data / SECRET}\n"
     )
     arguments = ["-m", "broker.cli", "run", str(properties)]
     with (folder / "broker.log").open("ab") as log:

@@ -124,6 +124,15 @@ def test_an_override_comes_last(tmp_path: Path) -> None:
             "zookeeper.connect=localhost",
             "zookeeper.connect: 'localhost' is not of the form host:port[,host:port]",
         ),
+        ("zookeeper.password.file=/", "zookeeper.password.file: /: is a folder"),
+        (
+            "zookeeper.set.acl=true",
+            "zookeeper.set.acl: is of no use without zookeeper.password.file",
+        ),
+        (
+            "zookeeper.username=a:b",
+            "zookeeper.username: holds a colon: ZooKeeper ends the name there",
+        ),
         ("log.dirs= , ", "log.dirs: names no folder"),
         ("log.dirs=/a,/b,/c/../a", "log.dirs: names a folder twice"),
         (

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import trio
 
-from broker.up import Child, ClusterFailed, _wait_ready
+from broker.ports import PortWishes
+from broker.up import SECRET, Child, ClusterFailed, UpOptions, _own_login, _wait_ready
 from runtime.process.ports import free_port
 
 
@@ -38,3 +39,21 @@ async def test_a_broker_that_ends_is_told_of_at_once_while_another_waits_for_it(
 def test_a_log_that_was_taken_away_is_no_reason_to_end(tmp_path: Path) -> None:
     gone = tmp_path / "gone.log"
     assert child(0, gone, 1).last_words() == f"({gone}: No such file or directory)"
+
+
+def test_the_password_of_zookeeper_is_made_once_and_refused_where_others_can_read_it(
+    tmp_path: Path,
+) -> None:
+    options = UpOptions(
+        name="dc1",
+        data=tmp_path,
+        ports=PortWishes(host="", brokers=1, broker_port=0, zookeeper_port=0, metrics_port=None),
+        ready_file=None,
+        overrides={},
+    )
+    login = _own_login(options)
+    assert _own_login(options) == login
+    assert login.username == "broker"
+    (tmp_path / SECRET).chmod(0o644)
+    with pytest.raises(ClusterFailed, match=f"--data {tmp_path}/{SECRET}: every user .* read it"):
+        _own_login(options)

@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from runtime.process.ports import free_ports
 from tests import forked
 from tests.drill.links import Links, children_of, relay
+from tests.zookeeper import brokers_login
 
 CLIENTS: Final = "clients"
 ZOOKEEPER: Final = "zookeeper"
@@ -234,6 +235,7 @@ def _add_broker(cluster: Cluster, number: int, port: int, more: Mapping[str, str
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{cluster.ports[name]}",
         "log.dirs": str(folder / "logs"),
         "zookeeper.connect": f"127.0.0.1:{cluster.ports[cluster.zookeeper]}",
+        **brokers_login(cluster.folder / "zookeeper.secret"),
         **more,
     }
     properties = folder / "server.properties"

@@ -13,9 +13,9 @@ from typing import Final, TypeAlias
 import trio
 
 from broker.zookeeper.tree import BROKERS
-from runtime.coordination.zookeeper import open_zookeeper
 from tests.clusters import RunningCluster, run_cluster
 from tests.drill.cluster import DrillFailed
+from tests.zookeeper import open_witness_of_tests
 from wire.errors import ErrorCode
 from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from wire.messages.metadata import MetadataRequest, MetadataResponse
@@ -170,7 +170,7 @@ class Many:
         """Kill one broker; when all is led elsewhere, let it come back."""
         others = [one for one in BROKER_IDS if one != broker]
         async with (
-            open_zookeeper(self.cluster.zookeeper, session_timeout_ms=10_000) as zookeeper,
+            open_witness_of_tests(self.cluster.zookeeper, 10_000) as zookeeper,
             zookeeper.watch_children(BROKERS) as listings,
         ):
             killed_s = trio.current_time()

@@ -28,7 +28,8 @@ from runtime.coordination.zookeeper_access import (
 from runtime.pair.witness_rights import find_foreign_rights
 from runtime.process.zookeeper_server import ServerDoors, run_zookeeper
 from tests.doubles.certificates import Certificates
-from wire.net.security import FileSecret, Tls
+from wire.net.secret_file import FileSecret
+from wire.net.security import Tls
 
 pytestmark = pytest.mark.integration
 USERS = {"dr": "right"}

@@ -5,26 +5,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileSecret:
-    """A secret in a file, which is read again whenever the secret is used."""
-
-    file: Path
-    last_known: str = field(repr=False, compare=False)
-    """Used while the file is away, empty or unreadable, and where another machine has none."""
-
-    def read(self) -> str:
-        """Return what the file holds now, or what is last known."""
-        return self.find() or self.last_known
-
-    def find(self) -> str | None:
-        """Return what the file holds now, None while it is away, empty or unreadable."""
-        try:
-            return self.file.read_text(encoding="utf-8").rstrip("\r\n") or None
-        except (OSError, UnicodeDecodeError):
-            return None
-
+from wire.net.secret_file import FileSecret
 
 Secret: TypeAlias = str | FileSecret
 

@@ -16,7 +16,8 @@ import trio
 
 from wire.net.ciphertext import Ciphertext
 from wire.net.errors import AuthenticationFailed, BrokerUnreachable
-from wire.net.security import FileSecret, Tls, reveal
+from wire.net.secret_file import FileSecret
+from wire.net.security import Tls, reveal
 from wire.net.transport import (
     CONNECT_TIMEOUT_S,
     MAX_PARTS_AT_ONCE,

@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
+from runtime.coordination.zookeeper import open_zookeeper
 from runtime.process.ports import free_port
 from tests.broker.integration.cluster_steps import (
     controller_of,
@@ -20,6 +21,13 @@ from tests.broker.integration.cluster_steps import (
 )
 from tests.broker.integration.settings import set_fence
 from tests.clusters import RunningCluster, is_alive, run_broker_program, run_cluster
+from tests.zookeeper import (
+    USER,
+    all_paths,
+    is_refused_everything,
+    open_witness_of_tests,
+    write_password,
+)
 
 pytestmark = pytest.mark.integration
 
@@ -195,11 +203,32 @@ def test_a_port_in_use_is_named(properties: Path) -> None:
     assert said == f"broker: listeners: {address}: cannot listen: Address already in use"
 
 
+async def test_a_stranger_at_zookeepers_port_reads_and_writes_nothing(
+    of_one: RunningCluster,
+) -> None:
+    async with open_witness_of_tests(of_one.zookeeper) as zookeeper:
+        paths = await all_paths(zookeeper)
+        assert "/brokers/ids/0" in paths
+        assert "/cluster/secret" in paths
+    async with open_zookeeper(of_one.zookeeper, session_timeout_ms=4_000) as stranger:
+        for path in paths:
+            await is_refused_everything(stranger, path)
+
+
 def test_what_a_running_cluster_refuses_to_a_newcomer(
     tmp_path: Path, properties: Path, of_one: RunningCluster
 ) -> None:
-    """A second broker of the same id, an unusable folder, another cluster's folder."""
+    """Without a login, a second broker of an id, an unusable folder, another cluster's folder."""
     connect = f"--override=zookeeper.connect={of_one.zookeeper}"
+    said = last_line(["run", str(properties), connect], 1)
+    assert "the node's rights are for another login than ours" in said
+    password = write_password(tmp_path / "password")
+    with properties.open("a") as settings:
+        settings.write(f"zookeeper.password.file={password}\nzookeeper.set.acl=true\n")
+    said = last_line(["run", str(properties), connect], 1)
+    assert said == "broker: /cluster/owner: it is another login's: see zookeeper.password.file"
+    with properties.open("a") as settings:
+        settings.write(f"zookeeper.username={USER}\n")
     said = last_line(["run", str(properties), connect], 1)
     host, port = of_one.addresses[0]
     assert said == f"broker: broker.id 0 is in use by a broker at {host}:{port}"

@@ -25,7 +25,6 @@ from confluent_kafka.admin import (
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
-from kazoo.client import KazooClient
 
 from runtime.configuration.config import ClusterConfig
 from tests.clusters import RunningCluster
@@ -33,6 +32,7 @@ from tests.dc_yaml import dc_yaml, flow
 from tests.doubles.signed_tokens import PrivateKey, jwk, rsa_key, signed, write_jwks
 from tests.mirror.daemon import read_batches, run_mirror, wait_until
 from tests.secured_cluster import RIGHT, USER, WRONG, SecuredCluster, run_secured_cluster
+from tests.zookeeper import look
 from wire.errors import ErrorCode
 from wire.messages.metadata import MetadataRequest
 from wire.net import AuthenticationFailed, open_cluster
@@ -254,7 +254,7 @@ def test_scram_users_come_and_go_on_every_broker(cluster: SecuredCluster) -> Non
     described = admin.describe_user_scram_credentials(["carol smith"])["carol smith"].result(60)
     (kept,) = described.scram_credential_infos
     assert (kept.mechanism, kept.iterations) == (ScramMechanism.SCRAM_SHA_256, 8192)
-    zookeeper = KazooClient(hosts=cluster.zookeeper)
+    zookeeper = look(cluster.zookeeper)
     zookeeper.start()
     node = json.loads(zookeeper.get("/config/users/carol%20smith")[0])
     zookeeper.stop()
@@ -308,7 +308,7 @@ def test_entries_hold_on_every_broker_and_lie_where_kafka_has_them(
     admin.create_acls([entry])[entry].result(60)
     refused = [KafkaError.TOPIC_AUTHORIZATION_FAILED] * 3
     wait_until("closed by every broker", lambda: written(cluster, "of-one") == refused)
-    zookeeper = KazooClient(hosts=cluster.zookeeper)
+    zookeeper = look(cluster.zookeeper)
     zookeeper.start()
     node = json.loads(zookeeper.get("/kafka-acl-extended/prefixed/Topic/of-o")[0])
     zookeeper.stop()

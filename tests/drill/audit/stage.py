@@ -14,7 +14,6 @@ from typing import Any, Final
 import pytest
 import trio
 from confluent_kafka.admin import AdminClient, NewTopic
-from kazoo.client import KazooClient
 
 from offset_translation import Place, map_topic_name
 from offset_translation.map_records import MirrorProducer, mirror_producer, piece_start
@@ -31,6 +30,7 @@ from tests.drill.audit.judging import Told, told_by
 from tests.drill.audit.laying import MIRRORS, Laid, batches_at, damaged
 from tests.drill.audit.partitions import Planted
 from tests.drill.cluster import DrillFailed
+from tests.zookeeper import look
 from wire.net import open_cluster
 from wire.net.group_operations import commit_group_offsets
 from wire.topic_partition import TopicPartition
@@ -252,7 +252,7 @@ def _promise(cluster: RunningCluster, path: str, planted: Sequence[Planted], now
     }
     document: Any = KnownEnds(at_ms=now_ms, ends=ends).encode()
     paths = WitnessPaths(root=path)
-    witness = KazooClient(cluster.zookeeper)
+    witness = look(cluster.zookeeper)
     witness.start()
     try:
         for name, part in document.parts.items():

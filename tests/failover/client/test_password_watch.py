@@ -10,7 +10,8 @@ from confluent_kafka import Consumer, Producer
 from failover.client import password_watch
 from failover.client.password_watch import LOOK_S, PasswordWatch
 from runtime.configuration.config import ClusterConfig
-from wire.net.security import FileSecret, Mechanism, Sasl, Secret, Security
+from wire.net.secret_file import FileSecret
+from wire.net.security import Mechanism, Sasl, Secret, Security
 
 
 @dataclass(slots=True)

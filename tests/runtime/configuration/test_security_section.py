@@ -151,6 +151,33 @@ def test_a_secret_that_is_no_text_is_named_and_not_shown(tmp_path: Path) -> None
         cluster(tmp_path, "security_protocol: SASL_PLAINTEXT", sasl)
 
 
+@pytest.mark.parametrize(
+    ("security", "key"),
+    [
+        ("sasl: {mechanism: PLAIN, username: m, password_file: secret}", "sasl.password_file"),
+        ("sasl: {mechanism: OAUTHBEARER, token_file: secret}", "sasl.token_file"),
+    ],
+)
+def test_a_secret_that_every_user_may_read_is_taken_and_the_log_names_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, security: str, key: str
+) -> None:
+    file = tmp_path / "secret"
+    file.write_text("pencil")
+    for mode, expected in ((0o640, 0), (0o644, 1)):
+        file.chmod(mode)
+        cluster(tmp_path, "security_protocol: SASL_PLAINTEXT", security)
+        assert len(caplog.messages) == expected
+    assert f":5: clusters.dc1.{key}: {file}: every user of this machine may read it" in caplog.text
+    assert "pencil" not in caplog.text
+
+
+def test_a_folder_in_place_of_a_secret_is_named(tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir()
+    sasl = "sasl: {mechanism: PLAIN, username: m, password_file: secret}"
+    with pytest.raises(ConfigurationError, match=r":5: .*password_file: .*/secret: is a folder$"):
+        cluster(tmp_path, "security_protocol: SASL_PLAINTEXT", sasl)
+
+
 def test_bytes_of_the_environment_that_are_no_text_are_named_and_not_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

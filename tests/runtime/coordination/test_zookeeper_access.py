@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.coordination.node_rights import foreign_of
 from runtime.coordination.zookeeper_access import (
     ALL,
     ANYBODY,
@@ -18,7 +19,6 @@ from runtime.coordination.zookeeper_access import (
     ZooKeeperAccess,
     digest_identity,
 )
-from runtime.pair.witness_rights import foreign_of
 
 OURS = ZooKeeperAccess(
     login=Login(mechanism=LoginMechanism.DIGEST, username="dr", password="secret"),  # noqa: S106

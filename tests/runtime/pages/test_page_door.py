@@ -22,7 +22,7 @@ from runtime.pages.page_door import (
     reader_context,
 )
 from tests.doubles.certificates import Certificates
-from wire.net.security import FileSecret
+from wire.net.secret_file import FileSecret
 
 BOTH = PageDoor(token="t0ken", reader=Reader(username="ops", password="geheim"))  # noqa: S106
 OPS = b"Basic " + base64.b64encode(b"ops:geheim")

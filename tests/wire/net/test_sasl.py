@@ -11,7 +11,8 @@ from tests.doubles.sasl_broker import AUTHENTICATE, HANDSHAKE, RIGHT, WRONG, Sas
 from tests.wire.net.sasl_pool import METADATA, PLACE, pool_with
 from wire.net import AuthenticationFailed, ConnectionClosed
 from wire.net.backoff import LONGEST_REFUSED_DELAY_S
-from wire.net.security import WITH_PASSWORDS, FileSecret, Mechanism, Sasl
+from wire.net.secret_file import FileSecret
+from wire.net.security import WITH_PASSWORDS, Mechanism, Sasl
 
 SCRAM = Sasl(mechanism=Mechanism.SCRAM_SHA_512, username="mirror", password=RIGHT)
 
