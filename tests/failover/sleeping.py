@@ -73,6 +73,11 @@ class SleepyWitness:
         await trio.lowlevel.checkpoint()
         return path
 
+    async def children(self, _: str) -> tuple[str, ...]:
+        """No worker tells of itself."""
+        await trio.lowlevel.checkpoint()
+        return ()
+
     async def get(self, path: str) -> Node | None:
         """dc1 is active, and a mirror has run: its map is to be adopted. Nothing else is noted."""
         await trio.lowlevel.checkpoint()
