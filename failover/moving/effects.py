@@ -50,7 +50,12 @@ from failover.sites.mirrored_ends import (
     with_earlier,
     without_mirrored_away,
 )
-from failover.sites.other_log import find_shorter_logs, require_none
+from failover.sites.other_log import (
+    find_other_copies,
+    find_other_logs,
+    find_shorter_logs,
+    require_none,
+)
 from failover.sites.pair_evidence import PairEvidence
 from failover.sites.site import Site, brief, client_let_through
 from failover.sites.slipped import find_appended, find_beyond_mirrored, make_missing
@@ -301,8 +306,9 @@ class PromotionEffects:
         No record may have been appended behind the drain, not even to a topic created since: such a
         topic is closed as well, and made on the target. That the fence holds is tried once more: a
         request to lift it that a broker held back since an earlier promotion may have come late.
-        Transactions that were open may end meanwhile, which is no record. Nobody may have written
-        to the target behind the seal. Positions that were committed on the source since groups
+        Transactions that were open may end meanwhile, which is no record. No topic may have been
+        made again on either site, the target may not have lost anything, and nobody may have
+        written there behind the seal. Positions that were committed on the source since groups
         moved are moved again.
         """
         drained = _drained_logs(journal).ends
@@ -311,6 +317,7 @@ class PromotionEffects:
         appended = await find_appended(self.source, found, drained)
         if appended:
             raise StepFailed(f"the fence did not hold: {appended[0].describe(self.source.name)}")
+        require_none(await find_other_logs(self.source, self.follower, drained))
         made = await make_missing(self.source, self.target, self.flow, found)
         await self._require_sealed_ends(journal)
         return StepOutcome(
@@ -318,17 +325,11 @@ class PromotionEffects:
         )
 
     async def _require_sealed_ends(self, journal: Journal) -> None:
-        """Raise StepFailed naming a partition that somebody has written to behind its seal."""
+        """Raise StepFailed naming a partition that is not on the target as it was sealed."""
         sealed = {
             TopicPartition(one.topic, one.partition): one.target_end for one in journal.partitions
         }
-        ends = await self.target.known_ends(sealed)
-        for partition, end in sorted(sealed.items()):
-            if ends.get(partition, 0) > end:
-                raise StepFailed(
-                    f"{self.target.name} {partition} was sealed at {end} and ends at"
-                    f" {ends[partition]}: somebody writes to {self.target.name}, the standby"
-                )
+        require_none(await find_other_copies(self.follower, sealed))
 
     async def _confirm(self, journal: Journal) -> StepOutcome:
         """Look behind the switch at what has slipped through to the old site, and carry it over.
@@ -499,12 +500,12 @@ class PromotionEffects:
         What was never announced is a log without records: all of it is mirrored.
         """
         mirrored = self.follower.mirrored_end(partition)
-        if mirrored is None:
-            mirrored = logs.ends[partition]
         if missing(logs, {partition: mirrored}).get(partition, 0) > 0:
             raise StepFailed(
-                f"{partition} is mirrored up to {mirrored}, not to {logs.ends[partition]}"
+                f"{partition} is mirrored up to {mirrored or 0}, not to {logs.ends[partition]}"
             )
+        if mirrored is None:
+            mirrored = logs.ends[partition]
         return PartitionEnds(
             topic=partition.topic,
             partition=partition.partition,

@@ -138,7 +138,7 @@ def decide(snapshot: SitesView, request: PromotionRequest) -> Decision:
         return Refusal(reason=f"unknown site {request.site} (the file has {known})")
     unfinished = snapshot.unfinished
     if unfinished is not None and not _is_overtaken(unfinished, request):
-        return _go_on(unfinished, request)
+        return _go_on(unfinished, request, snapshot.differing)
     refusal = _whether_possible(snapshot, request)
     if refusal is not None:
         return refusal
@@ -184,7 +184,8 @@ def _is_overtaken(journal: Journal, request: PromotionRequest) -> bool:
     )
 
 
-def _go_on(journal: Journal, request: PromotionRequest) -> Resume | Refusal:
+def _go_on(journal: Journal, request: PromotionRequest, differing: str | None) -> Resume | Refusal:
+    """Go on with an unfinished promotion; by another file, others' topics and groups would move."""
     unfinished = f"the {journal.kind} promotion of {journal.site} (epoch {journal.epoch})"
     if journal.site != request.site:
         return Refusal(
@@ -192,6 +193,9 @@ def _go_on(journal: Journal, request: PromotionRequest) -> Resume | Refusal:
             " or take it back with `failover abort`"
         )
     if journal.kind is request.kind or is_switched(journal.step_states):
+        is_insisted = request.force and journal.kind is PromotionKind.SOURCE_LOST
+        if differing is not None and not is_insisted:
+            return Refusal(reason=f"{unfinished} is unfinished, and {differing}")
         return Resume(journal=journal)
     return Refusal(
         reason=f"{unfinished} is unfinished: finish it with `failover promote {journal.site}"

@@ -184,11 +184,20 @@ class MapFollower:
         return None if offset_map is None else offset_map.sealed_at
 
     async def _read(self) -> None:
-        """Replay what the map topic has got since the last time; nothing while there is none."""
+        """Replay what the map topic has got since the last time; nothing while there is none.
+
+        What was read of a topic that has lost it is not believed: the next time begins anew.
+        """
         cluster = self.target.cluster
         ends = await self.target.known_ends([TopicPartition(self._topic, 0)])
         end = ends.get(TopicPartition(self._topic, 0), 0)
-        if end <= self._next:
+        if end < self._next:
+            read, self._next, self._state = self._next, 0, MapState()
+            raise SiteUnclear(
+                f"{self.target.name} {self._topic} ends at {end}, and was read up to {read}: it was"
+                " deleted, or has lost its end; restart `mirror run`, and see `mirror status`"
+            )
+        if end == self._next:
             return
         batches, reading = read_partition(cluster, self._topic, 0, self._next, end), Reading()
         try:

@@ -14,7 +14,7 @@ from uuid import UUID
 from failover.journal.execute import StepFailed
 from failover.sites.map_follower import MapFollower
 from failover.sites.site import LogUnavailable, Site
-from offset_translation.topic_identity import is_recreated
+from offset_translation.topic_identity import NO_ID, is_recreated
 from wire.topic_partition import TopicPartition
 
 
@@ -82,6 +82,37 @@ async def find_other_logs(
         if partition.topic in again
     }
     return dict(sorted({**shorter, **others}.items()))
+
+
+async def find_other_copies(
+    follower: MapFollower, sealed: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, str]:
+    """Return the partitions that are not as they were sealed on the target, and how they differ.
+
+    The seal was written where the target's log ended. Somebody has written there since where it
+    ends behind that. Where it ends before, or its topic was made again, what was mirrored is gone.
+    Raises what `Site.known_ends` raises.
+    """
+    target = follower.target
+    ends = await target.known_ends(sealed)
+    seen = await target.topic_ids({topic for topic, _ in sealed})
+    found: dict[TopicPartition, str] = {}
+    for partition, end in sorted(sealed.items()):
+        where, now = f"{target.name} {partition} was sealed at {end}", ends.get(partition, 0)
+        if now > end:
+            found[partition] = (
+                f"{where} and ends at {now}: somebody writes to {target.name}, the standby"
+            )
+        elif now < end:
+            found[partition] = (
+                f"{where} and ends at {now}: {target.name} has lost what was mirrored"
+            )
+        elif is_recreated(follower.target_ids.get(partition), seen.get(partition.topic, NO_ID)):
+            found[partition] = (
+                f"{where}, and the topic was made again since: {target.name} has lost what was"
+                " mirrored"
+            )
+    return found
 
 
 def first_of(found: Mapping[TopicPartition, str]) -> str | None:

@@ -123,8 +123,24 @@ async def take_snapshot(
         mirrored={},
     )
     if flow is None:
-        return seen
+        return replace(seen, differing=await _why_not_to_go_on(configuration, zookeeper, seen))
     return await _look_along(configuration, zookeeper, flow, seen, is_source_lost=is_source_lost)
+
+
+async def _why_not_to_go_on(
+    configuration: Configuration, zookeeper: ZooKeeper, seen: SitesView
+) -> str | None:
+    """Return how the file differs from what the mirror ran when a promotion began that is left.
+
+    Behind its switch no flow leads from the active site to the promoted one.
+    """
+    left = seen.unfinished
+    flow = None if left is None else flow_between(configuration, left.source, left.site)
+    if flow is None:
+        return None
+    paths = WitnessPaths(root=configuration.coordination.path)
+    differing = await find_differences(zookeeper, paths, flow)
+    return explain(flow, differing) if differing else None
 
 
 async def _look_along(

@@ -173,6 +173,20 @@ def test_an_unfinished_promotion_is_gone_on_with_whatever_the_sites_say() -> Non
     assert decide(replace(DC1_DOWN, unfinished=journal), PLANNED) == Resume(journal=journal)
 
 
+@pytest.mark.parametrize("steps", [(StepName.PREFLIGHT,), (StepName.SWITCH,)])
+def test_nobody_goes_on_with_a_promotion_by_another_file(steps: tuple[StepName, ...]) -> None:
+    journal = unfinished(PromotionKind.PLANNED, *steps)
+    told = decide(replace(ALL_WELL, unfinished=journal, differing="topics.include: a"), PLANNED)
+    assert told == Refusal(
+        reason="the planned promotion of dc2 (epoch 4) is unfinished, and topics.include: a"
+    )
+
+
+def test_a_partition_that_stands_still_is_refused_by_name() -> None:
+    told = decide(replace(ALL_WELL, standing="orders-0 stands still: why; do this"), PLANNED)
+    assert told == Refusal(reason="dc1->dc2 cannot be drained: orders-0 stands still: why; do this")
+
+
 def test_a_source_lost_in_the_middle_of_a_planned_promotion_supersedes_it() -> None:
     journal = unfinished(PromotionKind.PLANNED, StepName.PREFLIGHT, StepName.ANNOUNCE)
     plan = decide(replace(DC1_DOWN, unfinished=journal), LOST)

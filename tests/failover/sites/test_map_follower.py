@@ -37,8 +37,18 @@ async def test_a_log_that_does_not_exist_is_empty() -> None:
         follower = MapFollower(site, "dc1", MemoryWriters())
         await follower.refresh([ORDERS])
         assert (follower.mirrored_end(ORDERS), follower.writing_end(ORDERS)) == (0, 0)
-        del cluster.topics[MAP]
+
+
+async def test_a_map_that_has_lost_what_was_read_is_not_believed_and_read_anew() -> None:
+    async with target_with_a_map(7) as (cluster, site):
+        follower = MapFollower(site, "dc1", MemoryWriters())
         await follower.refresh([ORDERS])
+        assert follower.knows(ORDERS)
+        del cluster.topics[MAP]
+        with pytest.raises(SiteUnclear, match=r"ends at 0, and was read up to 1: it was deleted"):
+            await follower.refresh([ORDERS])
+        await follower.refresh([ORDERS])
+        assert not follower.knows(ORDERS)
 
 
 @pytest.mark.parametrize("byte", [RECORDS_AT, -2], ids=["framing", "a piece's start"])

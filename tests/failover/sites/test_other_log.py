@@ -14,7 +14,7 @@ from failover.journal.steps import StepName
 from failover.moving.drain import SourceLogs, wait_drained
 from failover.planning.plan import Refusal, SiteView, decide
 from failover.sites.map_follower import MapFollower
-from failover.sites.other_log import find_other_logs
+from failover.sites.other_log import find_other_copies, find_other_logs
 from failover.sites.site import LogUnavailable, Site
 from failover.view.snapshot import Ends, _read_mirrored
 from offset_translation.map_records import (
@@ -23,6 +23,7 @@ from offset_translation.map_records import (
     mirror_producer,
     piece_start,
     source_topic,
+    target_topic,
 )
 from offset_translation.runs import Place
 from runtime.configuration.config import load
@@ -179,6 +180,33 @@ async def test_no_seal_is_written_behind_a_source_that_lost_its_tail(tmp_path: P
         with pytest.raises(StepFailed, match=r"^dc1 orders-0 ends at 940, but 1000 offsets"):
             await effects.run(StepName.SEAL, journal, unnoted)
         assert there.dc2.topics[map_topic_name("dc1")].partitions[0].end == 3
+
+
+@pytest.mark.parametrize(
+    ("end", "topic_id", "told"),
+    [
+        (MIRRORED, OLD, None),
+        (MIRRORED + 1, OLD, "and ends at 1001: somebody writes to dc2, the standby"),
+        (MIRRORED - 1, OLD, "and ends at 999: dc2 has lost what was mirrored"),
+        (0, NEW, "and ends at 0: dc2 has lost what was mirrored"),
+        (MIRRORED, NEW, "and the topic was made again since: dc2 has lost what was mirrored"),
+    ],
+)
+async def test_a_copy_is_looked_at_once_more_behind_its_seal(
+    end: int, topic_id: UUID, told: str | None
+) -> None:
+    async with stage(MIRRORED) as there:
+        copy = there.dc2.topics["orders"]
+        copy.topic_id = OLD
+        key, value = target_topic("orders", 0, OLD)
+        said = there.dc2.topics[map_topic_name("dc1")].partitions[0]
+        said.batches.append(build_batch([Record(0, 0, key, value)], base_offset=3))
+        said.end = 4
+        await there.follower.refresh([ORDERS])
+        copy.topic_id, copy.partitions[0].end = topic_id, end
+        found = await find_other_copies(there.follower, {ORDERS: MIRRORED})
+    assert (told is None) == (not found)
+    assert told is None or (told in found[ORDERS] and "was sealed at 1000" in found[ORDERS])
 
 
 @pytest.mark.parametrize(("end", "topic_id"), [(300, NEW), (300, OLD), (MIRRORED, OLD)])
