@@ -29,10 +29,11 @@ class SampledRate:
             self._windows.append((now_ms, size))
 
     def rest_ms(self, limit: float, now_ms: int) -> int:
-        """Return after how long the mean will be the limit again, 0 where it is below.
+        """Return that part of the time of the mean by which it is above the limit, 0 where below.
 
         The mean is of ten seconds at least (Kafka's Rate.windowSize), so a client may begin with as
-        much as ten seconds allow.
+        much as ten seconds allow. After eleven seconds that is forgotten: whoever moves much at
+        once and rests long may move more than the limit, as with Kafka (QuotaUtils.throttleTime).
         """
         self._forget(now_ms)
         if not self._windows:
