@@ -3,11 +3,13 @@
 from uuid import uuid4
 
 from broker.apis.answers import with_short_messages
+from broker.authorizer.authorizer import Rights
 from broker.context import Call
 from broker.groups.consumer.heartbeats import Beating, Refusal, refused
 from broker.groups.consumer.member import JOIN_EPOCH, LEAVE_FOR_A_WHILE_EPOCH
 from broker.groups.consumer.partitions import gathered
 from broker.groups.consumer.patterns import BadPattern, compiled
+from broker.groups.consumer.sight import SEES_ALL, Sight
 from broker.groups.settings import MAX_STRING_BYTES, ConsumerGroupSettings
 from wire.acls import Operation, ResourceType
 from wire.errors import ErrorCode
@@ -26,10 +28,7 @@ async def handle(
     """Answer at once, when what was decided is safe."""
     refusal = _refusal(request, call.api_version, call.node.groups.settings.consumer)
     if refusal is None:
-        answer = await call.node.groups.heartbeat(
-            _beating(request, call),
-            lambda name: call.rights.may(Operation.DESCRIBE, ResourceType.TOPIC, name),
-        )
+        answer = await call.node.groups.heartbeat(_beating(request, call), _sight(call.rights))
         if not isinstance(answer, ErrorCode):
             return answer if answer.error_message is None else _shortened(answer)
         refusal = Refusal(answer, "")
@@ -86,6 +85,15 @@ def _wrong(request: ConsumerGroupHeartbeatRequest, version: int) -> str | None:
         and not request.subscribed_topic_regex,
     }
     return next((words for words, is_wrong in checks.items() if is_wrong), None)
+
+
+def _sight(rights: Rights) -> Sight:
+    if not rights.are_limited:
+        return SEES_ALL
+    return Sight(
+        sees=lambda name: rights.may(Operation.DESCRIBE, ResourceType.TOPIC, name),
+        changes=rights.changes,
+    )
 
 
 def _beating(request: ConsumerGroupHeartbeatRequest, call: Call) -> Beating:

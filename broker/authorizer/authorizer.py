@@ -35,16 +35,22 @@ class Authorizer:
         self._settings = settings
         self._index = AclIndex()
         self._remembered = lru_cache(maxsize=VERDICTS_KEPT)(self._decide)
+        self.changes = 0
+        """How often the entries have changed."""
 
     def replace_all(self, held: Mapping[ResourcePattern, Entries | None]) -> None:
         """Go by these entries and no others."""
         self._index.replace_all(held)
-        self._remembered.cache_clear()
+        self._forget()
 
     def put(self, resource: ResourcePattern, entries: Entries | None) -> None:
         """Go by these entries of one pattern from now on."""
         self._index.put(resource, entries)
+        self._forget()
+
+    def _forget(self) -> None:
         self._remembered.cache_clear()
+        self.changes += 1
 
     def held(self) -> Mapping[ResourcePattern, Entries | None]:
         """Return all entries by pattern, GARBLED for those that cannot be read."""
@@ -104,6 +110,11 @@ class Rights:
     def are_limited(self) -> bool:
         """Whether anything may be refused."""
         return self._authorizer is not None
+
+    @property
+    def changes(self) -> int:
+        """How often they may have changed."""
+        return 0 if self._authorizer is None else self._authorizer.changes
 
     def may(self, operation: Operation, kind: ResourceType, name: str) -> bool:
         """Say whether this may be done with this resource."""

@@ -19,8 +19,10 @@ from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.coordinator_log import wait_safe
 from broker.groups.consumer.draft import Matches
+from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.heartbeats import Beating
 from broker.groups.consumer.patterns import PatternMatches
+from broker.groups.consumer.sight import SEES_ALL, Hidden, Occasion, Sight, unseen
 from broker.groups.coordinated_partition import CoordinatedPartition
 from broker.groups.loading import load
 from broker.groups.settings import MAX_STRING_BYTES, GroupSettings
@@ -133,29 +135,31 @@ class GroupCoordinator:
         return collected
 
     async def heartbeat(
-        self, beating: Beating, is_visible: Callable[[str], bool]
+        self, beating: Beating, sight: Sight = SEES_ALL
     ) -> ConsumerGroupHeartbeatResponse | ErrorCode:
         """Let a member of the new protocol beat; as `ask`.
 
-        The patterns of the whole group are held against the topics first, if those have changed;
-        against those that are visible to the member.
+        The patterns of the whole group are held against the topics first, if those have changed,
+        and that of the member against its rights, if either has.
         """
         partition = self._partition_of(beating.group_id)
         if isinstance(partition, ErrorCode):
             return partition
         group = partition.loaded.consumer.groups.get(beating.group_id)
         wanted = {beating.pattern} if beating.pattern else set()
-        if group is not None and group.seen_changes != self._node.metadata.changes:
-            wanted |= group.patterns.keys()
         changes = self._node.metadata.changes
+        if group is not None and group.seen_changes != changes:
+            wanted |= group.patterns.keys()
+        occasion = _occasion_to_look(beating, group, sight, changes)
+        if occasion is not None:
+            wanted.add(occasion.pattern)
         if wanted:
             found = {pattern: await self._matches.of(pattern) for pattern in sorted(wanted)}
-            usable = {
-                pattern: tuple(filter(is_visible, topics))
-                for pattern, topics in found.items()
-                if topics is not None
-            }
+            usable = {name: topics for name, topics in found.items() if topics is not None}
             beating = replace(beating, matches=Matches(topics=usable, changes=changes))
+        if occasion is not None:
+            matched = beating.matches.topics.get(occasion.pattern, ())
+            beating = replace(beating, hidden=Hidden(occasion, await unseen(matched, sight)))
         return await self.ask(
             beating.group_id, lambda shard, operation: shard.consumer_heartbeat(beating, operation)
         )
@@ -352,3 +356,18 @@ class GroupCoordinator:
 
 def _instead(answers: Iterable[Answer], error: ErrorCode) -> list[Answer]:
     return [Answer(ticket=answer.ticket, response=error) for answer in answers]
+
+
+def _occasion_to_look(
+    beating: Beating, group: ConsumerGroup | None, sight: Sight, topic_changes: int
+) -> Occasion | None:
+    """Return on what occasion a member's sight is looked at now; None where nothing is new."""
+    member = None if group is None else group.members.get(beating.member_id)
+    pattern = beating.pattern
+    if pattern is None and member is not None:
+        pattern = member.pattern
+    if not pattern or beating.is_leaving:
+        return None
+    occasion = Occasion(pattern, topic_changes, sight.changes)
+    known = None if group is None else group.hidden.get(beating.member_id)
+    return None if known is not None and known.occasion == occasion else occasion

@@ -1,13 +1,14 @@
 """A group as it will be when the records of an operation are replayed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
 from broker.groups.consumer.assignors import ASSIGN, Assignor, Subscriber
 from broker.groups.consumer.group import ConsumerGroup, Shape
 from broker.groups.consumer.member import Member, following, written
+from broker.groups.consumer.sight import Hidden
 from broker.groups.write_operation import WriteOperation
 from wire.consumer_group_records import (
     CurrentKey,
@@ -49,6 +50,11 @@ class Draft:
     group: ConsumerGroup
     operation: WriteOperation
     _is_copy: bool = False
+    _origin: ConsumerGroup = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Remember the group as it is: what is in no record goes there at once."""
+        self._origin = self.group
 
     def write(self, key: Key, value: Value | None) -> None:
         """Decide on a record."""
@@ -73,6 +79,18 @@ class Draft:
         self.write(CurrentKey(name, member_id), None)
         self.write(TargetKey(name, member_id), None)
         self.write(MemberKey(name, member_id), None)
+
+    def hide(self, member_id: str, hidden: Hidden) -> bool:
+        """Take over what a member does not see; say whether it is to be assigned anew."""
+        group = self.group
+        before = group.hidden.get(member_id)
+        self._origin.hidden[member_id] = group.hidden[member_id] = hidden
+        if before is not None:
+            return before.topics != hidden.topics
+        held = {topic_id for topic_id, _ in group.target_of(member_id)}
+        return any(
+            name in group.topics and group.topics[name].topic_id in held for name in hidden.topics
+        )
 
     def refresh(self, matches: Matches, *, has_changed: bool) -> None:
         """Look again at the topics that members subscribe to.
@@ -139,10 +157,11 @@ class Draft:
         name, wanted = self.group.group_id, self._patterns()
         has_changed = False
         for pattern in sorted(wanted & matches.topics.keys()):
-            if self.group.patterns.get(pattern) != matches.topics[pattern]:
+            topics = self._seen(pattern, matches.topics[pattern])
+            if self.group.patterns.get(pattern) != topics:
                 has_changed = True
                 value = PatternValue(
-                    topics=matches.topics[pattern],
+                    topics=topics,
                     version=matches.changes,
                     timestamp_ms=self.operation.wall_ms,
                 )
@@ -150,6 +169,21 @@ class Draft:
         for pattern in sorted(self.group.patterns.keys() - wanted):
             self.write(PatternKey(name, pattern), None)
         return has_changed
+
+    def _seen(self, pattern: str, matched: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the topics that a member with this pattern sees.
+
+        Whoever has not beaten since this broker coordinates saw what the pattern was kept with.
+        """
+        group = self.group
+        hidden = [group.hidden_of(one) for one in group.members.values() if one.pattern == pattern]
+        unseen = [topics for topics in hidden if topics is not None]
+        before = group.patterns.get(pattern, ()) if None in hidden else ()
+        return tuple(
+            name
+            for name in matched
+            if name in before or any(name not in topics for topics in unseen)
+        )
 
     def _shapes(self) -> dict[str, Shape]:
         found: dict[str, Shape] = {}

@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import NamedTuple, assert_never
+from typing import Final, NamedTuple, assert_never
 from uuid import UUID
 
 from broker.groups.consumer.member import Member
 from broker.groups.consumer.partitions import NONE, Partitions, TopicIdPartition, gathered
+from broker.groups.consumer.sight import Hidden
 from wire.consumer_group_records import (
     CurrentKey,
     CurrentValue,
@@ -34,6 +35,8 @@ from wire.consumer_group_records import (
     TopicsValue,
     Value,
 )
+
+NOTHING: Final[frozenset[str]] = frozenset()
 
 
 class State(Enum):
@@ -70,6 +73,8 @@ class ConsumerGroup:
     """The topics that each pattern of a member matches."""
     seen_changes: int = -1
     """Up to which change of the cluster's topics `topics` are right. Not in the records."""
+    hidden: dict[str, Hidden] = field(default_factory=dict)
+    """What members do not see of their patterns' topics, as far as they have told. Not either."""
     _owners: dict[TopicIdPartition, str] = field(default_factory=dict)
 
     def copy(self) -> "ConsumerGroup":
@@ -79,6 +84,7 @@ class ConsumerGroup:
             members=dict(self.members),
             targets=dict(self.targets),
             patterns=dict(self.patterns),
+            hidden=dict(self.hidden),
             _owners=dict(self._owners),
         )
 
@@ -109,8 +115,15 @@ class ConsumerGroup:
 
     def topics_of(self, member: Member) -> set[str]:
         """Return the names of the topics that a member subscribes to, by name or by pattern."""
-        matched = self.patterns.get(member.pattern, ()) if member.pattern else ()
-        return {*member.topics, *matched}
+        if not member.pattern:
+            return {*member.topics}
+        matched = {*self.patterns.get(member.pattern, ())}
+        return matched - (self.hidden_of(member) or NOTHING) | {*member.topics}
+
+    def hidden_of(self, member: Member) -> frozenset[str] | None:
+        """Return which topics of its pattern a member does not see, None before it has told."""
+        known = self.hidden.get(member.member_id)
+        return known.topics if known and known.occasion.pattern == member.pattern else None
 
     def subscribed(self) -> set[str]:
         """Return the names of all topics that members subscribe to."""
@@ -162,6 +175,7 @@ class ConsumerGroup:
         gone = self.members.pop(member_id, None)
         if gone is not None:
             self._release(gone)
+            self.hidden.pop(member_id, None)
 
     def _replay_target(self, member_id: str, value: TargetValue | None) -> None:
         if value is None:

@@ -18,6 +18,7 @@ from broker.groups.consumer.member import (
 )
 from broker.groups.consumer.partitions import NONE, Partitions, by_topic
 from broker.groups.consumer.reconciling import reconcile
+from broker.groups.consumer.sight import Hidden
 from broker.groups.consumer.timers import Kind, Timer, Timers
 from broker.groups.write_operation import WriteOperation
 from wire.consumer_group_records import TargetKey, TargetValue
@@ -34,7 +35,8 @@ class Beating:
     """One ConsumerGroupHeartbeat; None is for what has not changed since the last one.
 
     `pattern` is empty where the member no longer subscribes by one. `matches` holds the topics
-    that patterns match now: of the group as far as they are known, and of this request.
+    that patterns match now: of the group as far as they are known, and of this request. `hidden`
+    is what the member does not see of them, None where nothing is new of that.
     """
 
     group_id: str
@@ -50,6 +52,7 @@ class Beating:
     client_id: str = ""
     client_host: str = ""
     matches: Matches = NO_MATCHES
+    hidden: Hidden | None = None
 
     @property
     def is_joining(self) -> bool:
@@ -113,6 +116,8 @@ def beat(draft: Draft, beating: Beating, timers: Timers) -> ConsumerGroupHeartbe
     told = beating.of(known)
     draft.put(told)
     has_changed = (told.topics, told.pattern or "") != (known.topics, known.pattern or "")
+    if beating.hidden is not None:
+        has_changed |= draft.hide(told.member_id, beating.hidden)
     draft.refresh(beating.matches, has_changed=has_changed)
     draft.assign()
     now = advance(draft, told, beating.owned, timers)

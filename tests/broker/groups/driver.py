@@ -10,6 +10,7 @@ from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.heartbeats import Beating
 from broker.groups.consumer.member import JOIN_EPOCH
 from broker.groups.consumer.partitions import Partitions
+from broker.groups.consumer.sight import Hidden, Occasion
 from broker.groups.joining import Joining
 from broker.groups.member import Protocols
 from broker.groups.membership import Leaver, Syncing
@@ -178,12 +179,21 @@ class Driver:
             client_id="client",
             client_host="/127.0.0.1",
             matches=Matches(topics=matched, changes=self.topics.changes),
+            hidden=self._hidden(member_id, told.get("pattern")),
             **told,
         )
         operation = self._begin()
         answer = self.shard.consumer_heartbeat(beating, operation)
         self._conclude(operation)
         return answer
+
+    def _hidden(self, member_id: str, pattern: str | None) -> Hidden | None:
+        """Let everybody see all topics."""
+        group = self.shard.consumer.groups.get(GROUP)
+        member = None if group is None else group.members.get(member_id)
+        if pattern is None and member is not None:
+            pattern = member.pattern
+        return Hidden(Occasion(pattern, self.topics.changes, 0), frozenset()) if pattern else None
 
     def put_topic(self, name: str, partition_count: int, *, topic_id: int = 1) -> None:
         """Let a topic be there, with so many partitions."""
