@@ -8,7 +8,7 @@ Two to four jobs of Spark's. This process holds the ranges, a thousandth of the 
 came of each partition.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -114,8 +114,13 @@ def audit_flow(
         for one in differing:
             place = TopicPartition(one.topic, one.partition)
             windows = [look.window for look in one.looks]
-            if len(windows) == 1 and windows[0].is_last and came_back[place] <= {Kind.IN_FLIGHT}:
-                truths[place].take_end_as_equal()
+            is_end = len(windows) == 1 and windows[0].is_last
+            if is_end and came_back[place].keys() <= {Kind.IN_FLIGHT}:
+                bounds = one.planner.partitions[0]
+                truths[place].take_end_as_equal(
+                    in_flight=came_back[place][Kind.IN_FLIGHT],
+                    may_be_cleaned=bounds.source.is_compacted or bounds.target.is_compacted,
+                )
     questions = list(_key_questions(planner, snapshot, judged, way_back))
     if questions:
         _take(reader.settle(questions), judged, untold)
@@ -248,9 +253,9 @@ def _take(
     table: pa.Table,
     judged: Mapping[TopicPartition, list[Judgement]],
     untold: dict[TopicPartition, str],
-) -> Mapping[TopicPartition, set[Kind]]:
-    """Add what came back of the partitions that were settled; return which kinds that was."""
-    kinds: defaultdict[TopicPartition, set[Kind]] = defaultdict(set)
+) -> Mapping[TopicPartition, Counter[Kind]]:
+    """Add what came back of the partitions that were settled; return how many of each kind."""
+    kinds: defaultdict[TopicPartition, Counter[Kind]] = defaultdict(Counter)
     for batch in table.to_batches():
         for row in batch.to_pylist():
             place = TopicPartition(row["topic"], row["partition"])
@@ -259,7 +264,7 @@ def _take(
             else:
                 judgement = judgement_of(row)
                 judged[place].append(judgement)
-                kinds[place].add(judgement.kind)
+                kinds[place][judgement.kind] += judgement.records
     return kinds
 
 

@@ -192,14 +192,14 @@ class Comparison:
                 never.append(partition)
                 continue
             taken = max(self.from_idle.mirrored_end(partition) or 0, starts[partition])
-            for start, stop in await self._merged(partition):
+            for start, stop in await self._merged(partition, starts[partition]):
                 if taken < stop:
                     await self._list_part(partition, max(start, taken), stop, is_merged=True)
                     taken = stop
             await self._list_part(partition, taken, end)
         await self.from_active.refresh(never)
         for partition, found in sorted((await find_mirrored_ends(self.from_active, never)).items()):
-            for start, stop in await self._merged(partition):
+            for start, stop in await self._merged(partition, starts[partition]):
                 await self._list_part(
                     partition, max(start, starts[partition]), stop, is_merged=True
                 )
@@ -213,16 +213,19 @@ class Comparison:
                 self.tally.not_looked += 1
                 self.tell(f"{self.idle.name} {partition} was NOT looked at: {found.untold}")
 
-    async def _merged(self, partition: TopicPartition) -> list[tuple[int, int]]:
+    async def _merged(self, partition: TopicPartition, log_start: int) -> list[tuple[int, int]]:
         """Return what others wrote, and the mirror goes on behind by decision.
 
         The mirror's batch lies behind each part, or nothing yet. Behind other gaps lie a
-        MirrorMaker's batches, and those before are its repetitions.
+        MirrorMaker's batches, and those before are its repetitions. Of parts before the log's
+        start, which retention took with the batches behind them, there is nothing to list.
         """
         if not self.from_active.knows(partition):
             return []
         merged: list[tuple[int, int]] = []
         for start, stop in self.from_active.maps[partition].runs.gaps():
+            if stop <= log_start:
+                continue
             reader = read_partition(self.idle.cluster, *partition, stop, stop + 1)
             end = self.from_active.target_ends.get(partition, 0)
             writers = [header.producer_id async for header, _ in reader] if stop < end else []

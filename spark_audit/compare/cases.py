@@ -27,6 +27,11 @@ class Case:
         return Side.SOURCE if self.kind in {Kind.PHANTOM, Kind.DUPLICATED} else None
 
     @property
+    def holding(self) -> Side:
+        """Return the side that has the record."""
+        return Side.TARGET if self.lacking is Side.SOURCE else Side.SOURCE
+
+    @property
     def holder(self) -> Entry:
         """Return the record as the side has it that does not lack it."""
         entry = self.outcome.target if self.lacking is Side.SOURCE else self.outcome.source

@@ -49,11 +49,22 @@ class Correspondence:
         self.is_rest_of_source = not self._rest[1]
         """Behind the last segment the target has nothing: what the source has there may wait."""
 
-    def take_end_as_equal(self) -> None:
+    def take_end_as_equal(self, *, in_flight: int, may_be_cleaned: bool) -> None:
         """Pair what the target has behind the last segment with the source's first records there.
 
-        For logs that differ there only by what is in flight: the target's end cuts a range in two.
+        For logs that differ there only by so many records in flight, as a second reading has told:
+        the target's end cuts a range in two. What cleaners or retention took between the readings
+        is in these ranges still, and then nothing is paired. Cleaners may have taken as many
+        records of both logs, and others, so where there `may_be` some the gaps have to be alike.
+
+            source  |=====|a-b--c-|dd       the source's cleaner has yet to take a and b, as the
+            target  |=====|---x-c-|         target's has, and the target's to take x
         """
+        source, target = self._rest
+        if _records(source) != _records(target) + in_flight:
+            return
+        if may_be_cleaned and not _has_same_gaps(source, target):
+            return
         for segment in _segments(*self._rest):
             self._append(segment, follows=True)
         self._rest = ([], [])
@@ -120,6 +131,17 @@ class Correspondence:
             return 0
         step = target_offset - self._target[index]
         return min(self._before[index] + step, self._before[index + 1])
+
+
+def _records(parts: Sequence[tuple[int, int]]) -> int:
+    return sum(records for _, records in parts)
+
+
+def _has_same_gaps(source: Sequence[tuple[int, int]], target: Sequence[tuple[int, int]]) -> bool:
+    """Return whether the parts of the target begin and end as the source's first do."""
+    cuts = list(_segments(source, target))
+    shifts = {segment.source_start - segment.target_start for segment in cuts}
+    return len(cuts) == len(target) and len(shifts) <= 1
 
 
 def _parts(ranges: Sequence[TimedRange]) -> list[tuple[int, int]]:

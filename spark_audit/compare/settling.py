@@ -44,6 +44,7 @@ from spark_audit.compare.outcomes import (
 from spark_audit.compare.superseded import (
     MirroredEnds,
     Places,
+    is_gone,
     is_superseded,
     mirrored_ends,
     questioned,
@@ -465,7 +466,8 @@ def _superseded(
     places: Places = known
     questions = set(map(id, asked))
     return {
-        number: is_superseded(case, places, ends, _first_gap(case, bounds, holes))
+        number: (_log(settling, case.holding) and is_gone(case, places))
+        or is_superseded(case, places, ends, _first_gap(case, bounds, holes))
         for number, case in enumerate(cases)
         if id(case) in questions
     }
@@ -487,21 +489,26 @@ def _key_readings(
     """Yield what reads both logs from where they may tell, to the ends that they have by then.
 
     Tombstones that applications wrote to the target behind a promotion supersede nothing on the
-    source, unless the other direction takes them there; what came from there was on both.
+    source, unless the other direction takes them there; what came from there was on both. What
+    the mirror has brought since the snapshot is native where one direction alone has run.
     """
     keys = {case.holder.key_digest for case in asked if case.holder.key_digest is not None}
     planned = settling.planner.partitions[0]
     both = planned.is_both_ways
     sides = [
         (Side.SOURCE, Side.SOURCE, ends.source, True),
-        (Side.TARGET, Side.TARGET, ends.target, False),
+        (Side.TARGET, Side.TARGET, ends.target, both and planned.seal is None),
         (Side.NATIVE, Side.TARGET, LOG_STOP if both else ends.target, True),
     ]
     if both:
         sides.append((Side.RETURNED, Side.SOURCE, LOG_STOP, True))
+    holders: dict[Side, set[int]] = {side: set() for side in SIDES}
+    for case in asked:
+        holders[case.holding].add(case.holder.offset)
     for read, side, end, to_end in sides:
         task = settling.planner.stretch(
             planned, read, told_from(asked, side), LOG_STOP, to_end=to_end
         )
         is_other = read in {Side.NATIVE, Side.RETURNED}
-        yield Reading(task=task, sink=KeySink(keys, known[side], end, is_other=is_other))
+        sink = KeySink(keys, known[side], end, is_other=is_other, asked=holders[side])
+        yield Reading(task=task, sink=sink)

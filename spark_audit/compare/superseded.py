@@ -74,6 +74,18 @@ def mirrored_ends(
     )
 
 
+def is_gone(case: Case, places: Places) -> bool:
+    """Return whether the cleaner of the side that had the record has taken it since it was read.
+
+    A later record of its key superseded it then, and may be gone as well, if it was a tombstone.
+    """
+    key = case.holder.key_digest
+    if key is None:
+        return False
+    found = places[case.holding].get(key)
+    return found is None or case.holder.offset not in found.held
+
+
 def is_superseded(
     case: Case, places: Places, ends: MirroredEnds, first_gap: int | None = None
 ) -> bool:
@@ -86,12 +98,11 @@ def is_superseded(
     audit began supersedes as well. `first_gap` is where the bracket's first gap begins on the
     lacking side, if both sites write there and it has one.
     """
-    lacking, record = case.lacking, case.holder
+    lacking, record, holding = case.lacking, case.holder, case.holding
     if lacking is None:
         return False
     if record.key_digest is None:
         return True
-    holding = Side.SOURCE if lacking is Side.TARGET else Side.TARGET
     end = ends.target if lacking is Side.TARGET else ends.source
     there = places[lacking].get(record.key_digest)
     if record.is_tombstone and (there is None or there.first > case.after(lacking)):

@@ -249,6 +249,8 @@ class KeyPlaces:
     """The last one of those before the mirrored end."""
     of_other: int | None = None
     """The last one that is not of the direction compared: where both sites write."""
+    held: frozenset[int] = frozenset()
+    """Those of the records asked about that are there still."""
 
 
 class KeySink:
@@ -261,12 +263,17 @@ class KeySink:
         end: int,
         *,
         is_other: bool = False,
+        asked: Collection[int] = (),
     ) -> None:
-        """Add to `places`; with `is_other` these are not of the direction compared."""
+        """Add to `places`; with `is_other` these are not of the direction compared.
+
+        Of the records at the offsets that are `asked` it notes whether they are there still.
+        """
         self.places = places
         self._wanted = frozenset(keys)
         self._mirrored_end = end
         self._is_other = is_other
+        self._asked = frozenset(asked)
 
     def take(self, content: Content) -> bool:
         """See Sink; there is always more wanted."""
@@ -280,6 +287,8 @@ class KeySink:
     def _note(self, digest: bytes, offset: int, *, is_tombstone: bool) -> None:
         known = self.places.setdefault(digest, KeyPlaces(first=offset, last=offset))
         known.first, known.last = min(known.first, offset), max(known.last, offset)
+        if offset in self._asked:
+            known.held |= {offset}
         if self._is_other:
             known.of_other = max(offset, known.of_other or 0)
         if is_tombstone and offset < self._mirrored_end:

@@ -16,7 +16,7 @@ from spark_audit.compare.judgements import ARROW_JUDGED, failure_of, table_of
 from spark_audit.compare.key_ends import KeyEnds, compare_ends
 from spark_audit.compare.settling import Differences, settle
 from spark_audit.scan.committed import AbortedTransaction, CommittedLog, HoleReason
-from spark_audit.scan.scan import begin, committed
+from spark_audit.scan.scan import Reading, begin, committed
 from spark_audit.scan.scan_plan import ScanTask
 from spark_audit.scan.scan_rows import ARROW_SCAN, ScanRow, arrow_batches, failure_row
 from spark_audit.scan.sinks import Sink
@@ -170,6 +170,8 @@ class MemoryReader:
     before_scan: Callable[[int, Sequence[ScanTask]], None] = lambda _number, _tasks: None
     """Called with 0 before ranges are read, with 1 before the windows are."""
     after_scan: Callable[[int, Sequence[ScanTask]], None] = lambda _number, _tasks: None
+    before_look: Callable[[Sequence[Reading]], None] = lambda _wanted: None
+    """Called with each thing that the settling of a partition asks to be read."""
     read_records: Counter[tuple[Side, str]] = field(default_factory=Counter)
     """How many offsets were read for their records, by side and topic."""
 
@@ -194,6 +196,7 @@ class MemoryReader:
         try:
             wanted = next(looking)
             while True:
+                self.before_look(wanted)
                 for reading in wanted:
                     task = reading.task
                     self.read_records[task.log.side, task.log.topic] += task.stop - task.start

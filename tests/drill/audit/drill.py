@@ -1,4 +1,7 @@
-"""Random faults on the disks of two clusters, one audit of them all, and what it found of each."""
+"""Random faults on the disks of two clusters, one audit of them all, and what it found of each.
+
+Then a pair without any fault is audited behind all that may befall it (`clean`).
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,6 +10,7 @@ from random import Random
 from time import monotonic
 
 from runtime.process.clock import wall_ms
+from tests.drill.audit.clean import Audited, audit_clean_pairs, clean_table
 from tests.drill.audit.judging import Judged, blind_spots, complaints, judge, table
 from tests.drill.audit.memory import allowed_of, expected_of
 from tests.drill.audit.planning import plan, plan_large
@@ -29,10 +33,11 @@ class Drilled:
     judged: Judged
     blind: Sequence[str]
     """What the judge itself did not see."""
+    clean: Sequence[Audited]
 
     @property
     def is_kept(self) -> bool:
-        return self.judged.is_right and not self.blind
+        return self.judged.is_right and not self.blind and all(one.is_right for one in self.clean)
 
 
 def drill(options: Options, tell: Callable[[str], None]) -> Drilled:
@@ -48,15 +53,20 @@ def drill(options: Options, tell: Callable[[str], None]) -> Drilled:
         tell(f"  laid down on both sites, {monotonic() - began:.0f} s")
         told = stage.audit()
     tell(f"  audited, {monotonic() - began:.0f} s")
+    clean = audit_clean_pairs(options.folder / "clean", options.seed, tell)
+    tell(f"  clean pairs audited, {monotonic() - began:.0f} s")
     return Drilled(
         judged=judge(expected, told, allowed),
         blind=blind_spots(expected, told, allowed, Random(options.seed)),
+        clean=clean,
     )
 
 
 def report(drilled: Drilled) -> Iterator[str]:
     """Yield the tables, and what was wrong."""
     yield from table(drilled.judged)
+    yield ""
+    yield from clean_table(drilled.clean)
     yield ""
     yield from complaints(drilled.judged)
     yield from (f"BLIND {one}" for one in drilled.blind)

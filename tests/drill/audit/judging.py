@@ -40,6 +40,11 @@ class PlantedFault:
     ways: tuple[tuple[Sought, ...], ...]
 
     @property
+    def topic(self) -> str:
+        """Return the topic in which it lies, named for its kind."""
+        return next((one.told.topic for way in self.ways for one in way), "none")
+
+    @property
     def kinds(self) -> frozenset[str]:
         """Return the kinds of its findings."""
         return frozenset(one.told.kind for way in self.ways for one in way)
@@ -61,6 +66,9 @@ class Judged:
     right: Counter[str] = field(default_factory=Counter)
     """By the audit's kind: findings that were planted."""
     told: Counter[str] = field(default_factory=Counter)
+    planted_in: Counter[str] = field(default_factory=Counter)
+    """By the kind of topic."""
+    found_in: Counter[str] = field(default_factory=Counter)
 
     @property
     def is_right(self) -> bool:
@@ -94,6 +102,7 @@ def judge(
     `allowed` may be told and need not be.
     """
     found: Counter[str] = Counter()
+    found_in: Counter[str] = Counter()
     missed: list[tuple[PlantedFault, Sequence[Told]]] = []
     claimed: set[Told] = set()
     near = _Near(told)
@@ -103,6 +112,7 @@ def judge(
             missed.append((fault, near.to(fault)))
         else:
             found[fault.name] += 1
+            found_in[fault.topic] += 1
             claimed |= {one.told for one in way}
     invented = [one for one in told if one not in claimed and one not in allowed]
     return Judged(
@@ -112,6 +122,8 @@ def judge(
         invented=[(one, told[one]) for one in invented],
         right=Counter(one.kind for one in told if one in claimed or one in allowed),
         told=Counter(one.kind for one in told),
+        planted_in=Counter(fault.topic for fault in planted),
+        found_in=found_in,
     )
 
 
@@ -176,13 +188,17 @@ def _places(one: Told) -> Iterator[tuple[str, str, int, bool, int]]:
 
 
 def table(judged: Judged) -> Iterator[str]:
-    """Yield the lines of two tables: recall by fault, precision by the audit's kinds."""
+    """Yield three tables: recall by fault and by topic, precision by the audit's kinds."""
     names = sorted(judged.planted)
-    width = max(map(len, [*names, *judged.told, "planted fault", "in all"]))
+    width = max(map(len, [*names, *judged.planted_in, *judged.told, "planted fault", "in all"]))
     yield f"{'planted fault':<{width}}  planted  found  recall"
     for name in names:
         yield _line(name, width, judged.planted[name], judged.found[name])
     yield _line("in all", width, judged.planted.total(), judged.found.total())
+    yield ""
+    yield f"{'kind of topic':<{width}}  planted  found  recall"
+    for name in sorted(judged.planted_in):
+        yield _line(name, width, judged.planted_in[name], judged.found_in[name])
     yield ""
     yield f"{'told as':<{width}}     told  right  precision"
     for kind in sorted(judged.told):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from confluent_kafka.admin import AclOperation, ResourceType
@@ -24,11 +25,11 @@ SESSION_MS: Final = 4_000
 
 
 @contextmanager
-def bundled(folder: Path) -> Iterator[Stage]:
+def bundled(folder: Path, overrides: Mapping[str, str] = MappingProxyType({})) -> Iterator[Stage]:
     """Run two bundled clusters of one broker each."""
     port = own_port()
     ways = {name: Way(own_port(), (HOST, own_port())) for name in SITES}
-    pair = {name: _bundled_site(folder, name, way) for name, way in ways.items()}
+    pair = {name: _bundled_site(folder, name, way, overrides) for name, way in ways.items()}
     sections = {name: {"bootstrap": f"{HOST}:{way.port}"} for name, way in ways.items()}
     file = _write(folder / "dc.yaml", sections, port)
     clients = {name: {"bootstrap.servers": one["bootstrap"]} for name, one in sections.items()}
@@ -40,12 +41,15 @@ def bundled(folder: Path) -> Iterator[Stage]:
         yield stage
 
 
-def _bundled_site(folder: Path, name: str, way: Way) -> RunningCluster:
+def _bundled_site(
+    folder: Path, name: str, way: Way, overrides: Mapping[str, str]
+) -> RunningCluster:
     """Return a cluster whose clients are told the port of its relay."""
     settings = {
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": "500",
         "advertised.listeners": f"PLAINTEXT://{HOST}:{way.port}",
+        **overrides,
     }
     return RunningCluster(
         name=name, data=folder / name, broker_count=1, overrides=settings, port=way.server[1]
