@@ -15,7 +15,7 @@ from runtime.program.starting import unwind_at_signals
 from spark_audit.archive import COMPILED, write_archive
 from spark_audit.result.exporter import serve
 from spark_audit.result.history import change_between, change_lines, history_lines
-from spark_audit.result.page import html_page
+from spark_audit.result.page import MOST_NIGHTS, html_page
 from spark_audit.result.report import long_report, short_report
 from spark_audit.result.store import Result, ResultUnusable
 from spark_audit.result.verdict import Answer, Verdict, decode
@@ -112,7 +112,13 @@ def report(options: Options) -> int:
     result = Result(options.folder)
     verdict = _stored(result)
     if options.html is not None:
-        page = html_page(verdict, result.findings(), now_ms=now_ms(), docs=options.docs)
+        page = html_page(
+            verdict,
+            result.findings(),
+            now_ms=now_ms(),
+            docs=options.docs,
+            kept=result.newest_nights(MOST_NIGHTS),
+        )
         try:
             options.html.write_text(page)
         except OSError as error:

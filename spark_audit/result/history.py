@@ -63,6 +63,13 @@ class KeptVerdict:
     """How many findings are not kept."""
 
 
+class UnreadableNight(NamedTuple):
+    """A night whose file cannot be read, and why."""
+
+    night: str
+    why: str
+
+
 def night_of(started_ms: int) -> str:
     """Return the name of a night; names sort as time does."""
     return datetime.fromtimestamp(started_ms / 1_000, UTC).strftime("%Y%m%dT%H%M%SZ")

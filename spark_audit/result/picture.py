@@ -8,7 +8,6 @@ _LEFT, _HEIGHT, _GAP = 58, 16, 8
 _SPAN: Final = WIDTH - _LEFT - 10
 _LEAST: Final = 2.0
 """A mark is at least so wide: one record of a million must be seen."""
-_MOST_MARKS: Final = 300
 
 
 def partition_picture(row: Mapping[str, Any], findings: Sequence[Mapping[str, Any]]) -> str:
@@ -49,15 +48,19 @@ def _log(row: Mapping[str, Any], side: str, top: int, stop: int) -> Iterator[str
 def _marks(
     findings: Sequence[Mapping[str, Any]], offset: str, top: int, stop: int
 ) -> Iterator[str]:
-    for one in findings[:_MOST_MARKS]:
-        if one[offset] is not None:
-            yield _bar("mark", one[offset], one[offset] + one["records"], top, stop)
+    """Yield a mark for each finding; those that would lie on each other are one."""
+    bars = {
+        _bar("mark", one[offset], one[offset] + one["records"], top, stop): None
+        for one in findings
+        if one[offset] is not None
+    }
+    yield from bars
 
 
 def _bar(name: str, start: int, end: int, top: int, stop: int) -> str:
     left = _LEFT + _SPAN * min(start, stop) / stop
     width = max(_LEAST, _SPAN * (min(end, stop) - min(start, stop)) / stop)
     return (
-        f'<rect class="{name}" x="{left:.1f}" y="{top}" width="{width:.1f}" height="{_HEIGHT}" '
+        f'<rect class="{name}" x="{left:.0f}" y="{top}" width="{width:.0f}" height="{_HEIGHT}" '
         'rx="2"/>'
     )

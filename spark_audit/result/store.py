@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from spark_audit.compare.summary import ARROW_FINDINGS
 from spark_audit.result import history
-from spark_audit.result.history import KeptVerdict
+from spark_audit.result.history import KeptVerdict, UnreadableNight
 from spark_audit.result.verdict import Verdict
 
 FINDINGS: Final = "findings"
@@ -89,6 +89,16 @@ class Result:
             return history.decode(name, path.read_text())
         except (OSError, ValueError) as error:
             raise ResultUnusable(f"{path}: {error}") from error
+
+    def newest_nights(self, most: int) -> list[KeptVerdict | UnreadableNight]:
+        """Return so many nights at most, the newest last, and which of them cannot be read."""
+        found: list[KeptVerdict | UnreadableNight] = []
+        for name in self.nights()[-most:]:
+            try:
+                found.append(self.night(name))
+            except ResultUnusable as why:
+                found.append(UnreadableNight(name, str(why)))
+        return found
 
     def keep_night(self, verdict: Verdict) -> None:
         """Keep what this night found."""

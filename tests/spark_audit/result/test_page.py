@@ -1,6 +1,7 @@
 """The page: all in one file, true to the verdict, and safe from names of outside."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -9,7 +10,8 @@ import pytest
 
 from spark_audit.cli import main
 from spark_audit.flow_audit import audit_flow
-from spark_audit.result import page
+from spark_audit.result import page_findings
+from spark_audit.result.history import KeptVerdict, UnreadableNight, kept
 from spark_audit.result.page import html_page
 from spark_audit.result.picture import partition_picture
 from spark_audit.result.store import VERDICT, replace_result
@@ -79,8 +81,10 @@ def test_lost_records_in_a_row_are_one_row_with_their_number() -> None:
     verdict, findings = _audited()
     text = html_page(verdict, findings, now_ms=ENDED_MS, docs=None)
     assert verdict.answer is Answer.FINDINGS
-    rows = re.findall(r"<tr><td>(lost|altered)</td>", text)
+    rows = re.findall(r'<tr><td>(lost|altered)</td><td class="name">', text)
     assert sorted(rows) == ["altered", "lost"]
+    summary = re.findall(r'<tr><td>(\w+)</td><td class="number">(\d+)</td>', text)
+    assert ("lost", "150") in summary
     assert '<td class="number">150</td>' in text
     assert "in its place with another value." in text
 
@@ -98,15 +102,76 @@ def test_an_old_verdict_is_said_to_be_old() -> None:
 def test_links_lead_to_the_documentation_if_its_address_is_known() -> None:
     verdict, findings = _audited()
     text = html_page(verdict, findings, now_ms=ENDED_MS, docs='https://docs.example/"')
-    assert 'href="https://docs.example/&quot;/operate/audit.html"' in text
+    assert 'href="https://docs.example/&quot;/operate/audit.html#what-to-do-about-findings"' in text
 
 
 def test_of_very_many_findings_the_page_says_how_many_it_leaves_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(page, "MOST_FINDINGS", 1)
+    monkeypatch.setattr(page_findings, "MOST_FINDINGS", 1)
     verdict, findings = _audited()
     assert "1 more rows are not shown" in html_page(verdict, findings, now_ms=0, docs=None)
+
+
+def test_what_is_very_long_is_cut_and_says_how_long_it_is() -> None:
+    verdict, findings = _audited()
+    findings[0]["key"] = "k" * 5_000
+    text = html_page(verdict, findings, now_ms=ENDED_MS, docs=None)
+    assert "k" * 101 not in text
+    assert "... (5,000 characters)" in text
+
+
+def test_partitions_without_findings_are_folded_away_and_others_are_linked() -> None:
+    verdict, findings = _audited()
+    [flow] = verdict.flows
+    [bad] = flow.partitions
+    calm = [
+        {**bad, "partition": number, **dict.fromkeys(("lost", "altered"), 0), "in_flight": 4}
+        for number in range(1, 1_200)
+    ]
+    text = html_page(
+        replace(verdict, flows=(replace(flow, partitions=(*calm, bad)),)),
+        findings,
+        now_ms=ENDED_MS,
+        docs=None,
+    )
+    parsed = Balanced()
+    parsed.feed(text)
+    assert parsed.open == []
+    assert "<summary>1,199 partitions without findings</summary>" in text
+    assert '<h3 id="f0p0">orders-0</h3>' in text.partition("<summary>")[0]
+    assert '<a href="#f0p0">orders-0</a>' in text
+    assert text.count("<svg") == 1_200
+
+
+def test_groups_that_would_skip_records_are_named() -> None:
+    verdict, findings = _audited()
+    [flow] = verdict.flows
+    rows = tuple({**row, "positions_too_far": 2} for row in flow.partitions)
+    far = {**findings[0], "kind": "position too far", "key": f"billing{HOSTILE}", "records": 7}
+    text = html_page(
+        replace(verdict, flows=(replace(flow, partitions=rows),)),
+        [*findings, far, {**far, "partition": 1}],
+        now_ms=ENDED_MS,
+        docs=None,
+    )
+    assert (
+        "group billing&lt;script&gt;alert(1)&lt;/script&gt; would never read 14 records of "
+        "2 partitions"
+    ) in text
+
+
+def test_the_newest_nights_have_a_mark_each_and_one_that_cannot_be_read_says_why() -> None:
+    verdict, findings = _audited()
+    night = kept(verdict, findings)
+    nights: list[KeptVerdict | UnreadableNight] = [
+        night,
+        UnreadableNight("20260102T020000Z", f"{HOSTILE}: no JSON"),
+    ]
+    text = html_page(verdict, findings, now_ms=ENDED_MS, docs=None, kept=nights)
+    assert f'class="night findings" role="img" aria-label="{night.night}: findings"' in text
+    assert "cannot be read: &lt;script&gt;alert(1)&lt;/script&gt;: no JSON" in text
+    assert text.index("20260102T020000Z</td>") < text.index(f"{night.night}</td>")
 
 
 def test_an_audit_that_could_not_tell_has_a_page_too() -> None:
