@@ -14,11 +14,11 @@ from ipaddress import ip_address
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """The limits of one broker. `most_in_all` is asked each time: it depends on open files."""
+    """The limits of one broker. Functions are asked each time: settings and open files change."""
 
     most_in_all: Callable[[], int]
-    per_address: int
-    of_address: Mapping[str, int]
+    most_of: Callable[[str], int]
+    """Of an address."""
     of_listener: Mapping[str, int]
 
 
@@ -40,7 +40,7 @@ class OpenConnections:
         if of_listener >= limits.of_listener.get(listener, in_all + 1):
             return f"{of_listener} connections are open on {listener}"
         of_address = self._by_address[address]
-        if of_address >= limits.of_address.get(address, limits.per_address):
+        if of_address >= limits.most_of(address):
             return f"{of_address} connections of {address} are open"
         return None
 

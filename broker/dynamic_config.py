@@ -10,7 +10,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum, IntEnum
 from typing import Final, NamedTuple
 
-from broker.config import SETTINGS, BrokerConfig
+from broker.config import SECRETS, SETTINGS, BrokerConfig
 from broker.log.config import (
     LONG_MAX,
     TOPIC_CONFIGS,
@@ -20,6 +20,7 @@ from broker.log.config import (
     format_value,
     from_broker_settings,
 )
+from broker.run_time_settings import CHANGEABLE, applied, check_values, is_fixed, is_known
 from runtime.configuration.flow_section import PatternSet
 from runtime.topic_patterns import NO_PATTERNS, decode_patterns
 
@@ -112,18 +113,22 @@ class DynamicConfig:
     def __init__(self, static: BrokerConfig) -> None:
         self.broker_id = static.broker_id
         self._fence_settings = FENCE_SETTINGS if static.write_fence_enable else ()
+        self._file = static
         self._static = static_log_settings(static)
         self._own: Mapping[str, str] = {}
         self._default_broker: Mapping[str, str] = {}
         self._topics: dict[str, Mapping[str, str]] = {}
         self._log_defaults = from_broker_settings(self._static)
         self.fence = WriteFence()
+        self.running = static
+        """What the broker's file says, with what has changed since then."""
 
     def set_default_broker(self, config: Mapping[str, str]) -> None:
         """Take over `/config/brokers/<default>`. Raises InvalidConfig, changing nothing."""
         check_rates(config)
         log_defaults = from_broker_settings({**self._static, **config, **self._own})
         patterns = _patterns(config)
+        self.running = applied(self._file, {**config, **self._own})
         self._log_defaults = log_defaults
         self._default_broker = dict(config)
         self.fence = WriteFence(
@@ -135,9 +140,9 @@ class DynamicConfig:
     def set_broker(self, config: Mapping[str, str]) -> None:
         """Take over `/config/brokers/<this id>`. Raises InvalidConfig, changing nothing."""
         check_rates(config)
-        self._log_defaults = from_broker_settings(
-            {**self._static, **self._default_broker, **config}
-        )
+        log_defaults = from_broker_settings({**self._static, **self._default_broker, **config})
+        self.running = applied(self._file, {**self._default_broker, **config})
+        self._log_defaults = log_defaults
         self._own = dict(config)
 
     def set_topic(self, topic: str, config: Mapping[str, str]) -> None:
@@ -215,7 +220,7 @@ class DynamicConfig:
         return Described(
             name,
             value,
-            read_only=name not in FENCE_SETTINGS and not _changes_at_run_time(name),
+            read_only=is_fixed(name) and not _changes_at_run_time(name),
             synonyms=tuple(synonyms),
         )
 
@@ -251,10 +256,14 @@ def _patterns(config: Mapping[str, str]) -> PatternSet:
 
 
 def check_default_broker(config: Mapping[str, str]) -> None:
-    """Raise InvalidConfig for a setting that cannot be changed for all brokers at run time."""
+    """Raise InvalidConfig for a setting that cannot be changed for all brokers at run time.
+
+    A name that nobody here knows is taken, as by Kafka.
+    """
     for name, value in config.items():
-        if name not in FENCE_SETTINGS and not _changes_at_run_time(name):
+        if is_fixed(name) and not _changes_at_run_time(name):
             raise InvalidConfig(name, value, "cannot be changed while brokers run")
+    check_values(config)
     check_rates(config)
     _patterns(config)
     from_broker_settings(config).with_overrides({})  # none that conflict with each other
@@ -280,7 +289,13 @@ def check_one_broker(config: Mapping[str, str]) -> None:
 
 
 def _changes_at_run_time(name: str) -> bool:
-    return name in _TOPIC_DEFAULTS or name in (LEADER_RATE, FOLLOWER_RATE)
+    return name in _TOPIC_DEFAULTS or name in CHANGEABLE or name in (LEADER_RATE, FOLLOWER_RATE)
+
+
+def may_be_secret(name: str) -> bool:
+    """Return whether a broker's setting is hidden: a secret, or one that is not known here."""
+    known = is_known(name) or _changes_at_run_time(name) or name in FENCE_SETTINGS
+    return name in SECRETS or not known
 
 
 def check_rates(config: Mapping[str, str]) -> None:

@@ -168,6 +168,10 @@ class BrokerNode:
         quotas = self.partitions.quotas
         quotas.leader.rate = self.dynamic.replication_rate(LEADER_RATE)
         quotas.follower.rate = self.dynamic.replication_rate(FOLLOWER_RATE)
+        running = self.dynamic.running
+        self.logs.expire_producers_after(running.producer_id_expiration_ms)
+        if self.cleaner is not None:
+            self.cleaner.change_settings(cleaner_settings(running))
         self.partitions.reconfigure_all()
         self.controller.settings.note_change()
 
@@ -415,16 +419,20 @@ def _own_host_name() -> str:
     return trio.socket.gethostname()
 
 
+def cleaner_settings(config: BrokerConfig) -> CleanerSettings:
+    """Return what the cleaner goes by."""
+    return CleanerSettings(
+        backoff_ms=config.log_cleaner_backoff_ms,
+        dedupe_buffer_size=config.log_cleaner_dedupe_buffer_size,
+        io_buffer_load_factor=config.log_cleaner_io_buffer_load_factor,
+        io_max_bytes_per_second=config.log_cleaner_io_max_bytes_per_second,
+    )
+
+
 def _cleaner(node: BrokerNode) -> LogCleaner:
-    config = node.config
     return LogCleaner(
         node.logs,
-        CleanerSettings(
-            backoff_ms=config.log_cleaner_backoff_ms,
-            dedupe_buffer_size=config.log_cleaner_dedupe_buffer_size,
-            io_buffer_load_factor=config.log_cleaner_io_buffer_load_factor,
-            io_max_bytes_per_second=config.log_cleaner_io_max_bytes_per_second,
-        ),
+        cleaner_settings(node.config),
         high_watermark=node.partitions.high_watermark,
         now_ms=node.clock.age_ms,  # lags are counted from the stamps of records
     )

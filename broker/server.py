@@ -66,7 +66,7 @@ class Server:
     def __init__(self, node: Node, apis: Mapping[int, Api], config: BrokerConfig) -> None:
         self._node = node
         self._apis = apis
-        self._open = OpenConnections(_limits(config))
+        self._open = OpenConnections(_limits(config, lambda: node.dynamic.running))
         idle_ms = config.connections_max_idle_ms
         self._limits = Limits(
             largest_request_bytes=config.socket_request_max_bytes,
@@ -156,16 +156,20 @@ def _entrance(config: BrokerConfig, listener: Listener, node: Node) -> Entrance:
         raise CannotListen(f"listeners: {listener}: TLS files ({keystore}): {why}") from fault
 
 
-def _limits(config: BrokerConfig) -> ConnectionLimits:
+def _limits(config: BrokerConfig, running: Callable[[], BrokerConfig]) -> ConnectionLimits:
     own = {
         name: settings.get("max.connections") for name, settings in config.listener_settings.items()
     }
     return ConnectionLimits(
-        most_in_all=lambda: most_connections(config.max_connections),
-        per_address=config.max_connections_per_ip,
-        of_address=config.max_connections_per_ip_overrides,
+        most_in_all=lambda: most_connections(running().max_connections),
+        most_of=lambda address: most_of_address(running(), address),
         of_listener={name: most for name, most in own.items() if most is not None},
     )
+
+
+def most_of_address(config: BrokerConfig, address: str) -> int:
+    """Return how many connections of this address may be open."""
+    return config.max_connections_per_ip_overrides.get(address, config.max_connections_per_ip)
 
 
 def most_connections(asked: int) -> int:

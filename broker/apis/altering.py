@@ -43,7 +43,9 @@ async def alter(alteration: Alteration, call: Call) -> tuple[ErrorCode, str]:
             return await _alter_one_broker(alteration, call)
         return await _alter_all_brokers(alteration, call)
     except InvalidConfig as error:
-        return ErrorCode.INVALID_CONFIG, str(error)
+        # Kafka's word for a broker's setting that cannot be is another one than for a topic's.
+        of_topic = alteration.resource_type == TOPIC
+        return ErrorCode.INVALID_CONFIG if of_topic else ErrorCode.INVALID_REQUEST, str(error)
     except ZooKeeperFault as error:
         return ErrorCode.UNKNOWN_SERVER_ERROR, f"not stored: {error}"
 
@@ -92,7 +94,7 @@ def check_topic(topic: str, settings: Mapping[str, str]) -> None:
     AlterConfigs takes the policy of an internal topic away by not naming it.
     """
     config = LogConfig().with_overrides(settings)
-    if topic in INTERNAL_TOPICS and config.deletes:
+    if topic in INTERNAL_TOPICS and (config.deletes or not config.compacts):
         raise InvalidConfig(CLEANUP_POLICY, settings.get(CLEANUP_POLICY), STILL_IN_USE)
 
 

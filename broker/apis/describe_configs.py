@@ -3,9 +3,8 @@
 from functools import partial
 from typing import Final
 
-from broker.config import SECRETS
 from broker.context import Call
-from broker.dynamic_config import LIST_SETTINGS, Described, Source
+from broker.dynamic_config import LIST_SETTINGS, Described, Source, may_be_secret
 from broker.fairness import Turns
 from broker.log.config import TOPIC_CONFIGS, ConfigType
 from wire.errors import ErrorCode
@@ -45,13 +44,16 @@ def _describe(
             configs=(),
         )
     wanted = resource.configuration_keys
+    is_broker = resource.resource_type == BROKER
     # Null asks for all; Kafka 2.x clients mean the same by an empty list.
     return DescribeConfigsResult(
         error_code=ErrorCode.NONE,
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
         configs=tuple(
-            _entry(entry, request, call.api_version)
+            _entry(
+                entry, request, call.api_version, is_secret=is_broker and may_be_secret(entry.name)
+            )
             for entry in described
             if not wanted or entry.name in wanted
         ),
@@ -79,11 +81,10 @@ def _settings(
 
 
 def _entry(
-    entry: Described, request: DescribeConfigsRequest, api_version: int
+    entry: Described, request: DescribeConfigsRequest, api_version: int, *, is_secret: bool
 ) -> DescribeConfigsResourceResult:
     known = TOPIC_CONFIGS.get(entry.name)
     kind = ConfigType.LIST if entry.name in LIST_SETTINGS else ConfigType.STRING
-    is_secret = entry.name in SECRETS
     return DescribeConfigsResourceResult(
         name=entry.name,
         value=None if is_secret else entry.value,

@@ -1,6 +1,7 @@
 """Metadata: the brokers, and the leaders of the topics asked for; creates topics if allowed to."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -109,18 +110,27 @@ async def _known(
         is_internal=view.name in INTERNAL_TOPICS,
         partitions=await turns.each(
             [view.partitions[index] for index in sorted(view.partitions)],
-            partial(_partition, call),
+            partial(_partition_by_version, call),
         ),
         topic_authorized_operations=operations,
     )
 
 
-def _partition(call: Call, view: PartitionView) -> MetadataResponsePartition:
+def _partition_by_version(call: Call, view: PartitionView) -> MetadataResponsePartition:
+    told = described_partition(call, view)
+    if told.error_code != ErrorCode.LISTENER_NOT_FOUND:
+        return told
+    is_known = call.api_version >= LISTENER_NOT_FOUND_SINCE
+    return told if is_known else replace(told, error_code=ErrorCode.LEADER_NOT_AVAILABLE)
+
+
+def described_partition(call: Call, view: PartitionView) -> MetadataResponsePartition:
+    """Return a partition as a client of the call's listener is told of it."""
     live = call.node.metadata.brokers
     leader = live.get(view.leader)
     has_leader = leader is not None and leader.at(call.listener) is not None
     error = ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE
-    if leader is not None and not has_leader and call.api_version >= LISTENER_NOT_FOUND_SINCE:
+    if leader is not None and not has_leader:
         error = ErrorCode.LISTENER_NOT_FOUND
     return MetadataResponsePartition(
         error_code=error,

@@ -31,6 +31,7 @@ from broker.apis import (
     describe_groups,
     describe_log_dirs,
     describe_producers,
+    describe_topic_partitions,
     describe_transactions,
     describe_user_scram_credentials,
     elect_leaders,
@@ -90,6 +91,7 @@ from wire.messages.describe_configs import DescribeConfigsRequest
 from wire.messages.describe_groups import DescribeGroupsRequest
 from wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from wire.messages.describe_producers import DescribeProducersRequest
+from wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from wire.messages.describe_transactions import DescribeTransactionsRequest
 from wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from wire.messages.elect_leaders import ElectLeadersRequest
@@ -215,6 +217,7 @@ _ROWS: Final[tuple[Api, ...]] = (
     _api(ListTransactionsRequest, list_transactions.handle, answers_at_length=True),
     _api(ConsumerGroupHeartbeatRequest, consumer_group_heartbeat.handle),
     _api(ConsumerGroupDescribeRequest, consumer_group_describe.handle, answers_at_length=True),
+    _api(DescribeTopicPartitionsRequest, describe_topic_partitions.handle, answers_at_length=True),
 )
 
 APIS: Final[Mapping[int, Api]] = MappingProxyType({row.request.API_KEY: row for row in _ROWS})

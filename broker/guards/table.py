@@ -37,6 +37,7 @@ from wire.messages.describe_configs import DescribeConfigsRequest
 from wire.messages.describe_groups import DescribeGroupsRequest
 from wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from wire.messages.describe_producers import DescribeProducersRequest
+from wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from wire.messages.describe_transactions import DescribeTransactionsRequest
 from wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from wire.messages.elect_leaders import ElectLeadersRequest
@@ -118,6 +119,13 @@ _RECORDS: Final[_Rows] = (
     (DescribeProducersRequest, Guard(topics.describe_producers, _topic(_READ))),
 )
 _TOPICS: Final[_Rows] = (
+    (
+        DescribeTopicPartitionsRequest,
+        Guard(
+            topics.describe_topic_partitions,
+            tuple(Need(one, ResourceType.TOPIC) for one in SUPPORTED[ResourceType.TOPIC]),
+        ),
+    ),
     (
         MetadataRequest,
         Guard(

@@ -36,6 +36,12 @@ from wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersTopicResponse,
 )
+from wire.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponseTopic,
+    TopicRequest,
+)
 from wire.messages.fetch import FetchRequest, replica_of
 from wire.messages.list_offsets import (
     ListOffsetsPartitionResponse,
@@ -233,6 +239,37 @@ async def metadata(request: MetadataRequest, call: Call, handle: Handler) -> Met
     told = answer.topics if kept else ()
     own = tuple(_hidden(topic, call) for topic in refused)
     return _with_operations(replace(answer, topics=told + own), request, call)
+
+
+async def describe_topic_partitions(
+    request: DescribeTopicPartitionsRequest, call: Call, handle: Handler
+) -> DescribeTopicPartitionsResponse:
+    """Tell of topics that may be described; where none is named, the others are left out."""
+    named = request.topics
+    if not named:
+        await call.node.wait_metadata()
+        named = tuple(TopicRequest(name=name) for name in call.node.metadata.topics())
+    kept, refused = await sorted_out(
+        named, lambda topic: may_topic(call, Operation.DESCRIBE, topic.name)
+    )
+    answer = DescribeTopicPartitionsResponse(topics=())
+    if kept:  # without any topic, all of them would be meant
+        answer = await handle(replace(request, topics=kept), call)
+    told = tuple(
+        topic
+        if topic.error_code
+        else replace(
+            topic,
+            topic_authorized_operations=call.rights.told(ResourceType.TOPIC, topic.name or ""),
+        )
+        for topic in answer.topics
+    )
+    own = tuple(
+        DescribeTopicPartitionsResponseTopic(error_code=REFUSED, name=topic.name, partitions=())
+        for topic in refused
+        if request.topics
+    )
+    return replace(answer, topics=told + own)
 
 
 def _is_uncreatable(name: str, request: MetadataRequest, call: Call) -> bool:

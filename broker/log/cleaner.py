@@ -64,6 +64,10 @@ class LogCleaner:
             dedupe_buffer_size=settings.dedupe_buffer_size, last_run_ms=now_ms()
         )
 
+    def change_settings(self, settings: CleanerSettings) -> None:
+        """Go by other settings from the next log on."""
+        self._settings = settings
+
     async def run(self) -> None:
         """Clean whatever is due, for ever."""
         while True:

@@ -45,16 +45,23 @@ class LogConfig:
     follower_replication_throttled_replicas: frozenset[str] = frozenset()
     index_interval_bytes: int = 4096
     leader_replication_throttled_replicas: frozenset[str] = frozenset()
+    local_retention_bytes: int = -2
+    local_retention_ms: int = -2
     max_compaction_lag_ms: int = LONG_MAX
     max_message_bytes: int = 1_048_588
     message_downconversion_enable: bool = True
+    message_format_version: str = "3.0-IV1"
     message_timestamp_after_max_ms: int = LONG_MAX
     message_timestamp_before_max_ms: int = LONG_MAX
+    message_timestamp_difference_max_ms: int = LONG_MAX
     message_timestamp_type: str = "CreateTime"
     min_cleanable_dirty_ratio: float = 0.5
     min_compaction_lag_ms: int = 0
     min_insync_replicas: int = 1
     preallocate: bool = False
+    remote_log_copy_disable: bool = False
+    remote_log_delete_on_disable: bool = False
+    remote_storage_enable: bool = False
     retention_bytes: int = -1
     retention_ms: int = 604_800_000
     segment_bytes: int = 1_073_741_824
@@ -74,6 +81,18 @@ class LogConfig:
     @property
     def stamps_append_time(self) -> bool:
         return self.message_timestamp_type == "LogAppendTime"
+
+    @property
+    def oldest_ms(self) -> int:
+        """How far in the past a stamp may lie; the older setting counts unless the newer says."""
+        before = self.message_timestamp_before_max_ms
+        return before if before < LONG_MAX else self.message_timestamp_difference_max_ms
+
+    @property
+    def newest_ms(self) -> int:
+        """How far in the future a stamp may lie, in the same way."""
+        after = self.message_timestamp_after_max_ms
+        return after if after < LONG_MAX else self.message_timestamp_difference_max_ms
 
     def with_overrides(self, overrides: Mapping[str, str]) -> "LogConfig":
         """Return these settings with `overrides` (Kafka's topic setting names) on top.

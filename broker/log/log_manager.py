@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -60,6 +60,10 @@ class LogManager:
         self._gone = GoneLogs()
         self._due: dict[str, int] = {}
         self._told: set[Path] = set()
+
+    def expire_producers_after(self, expiration_ms: int) -> None:
+        """Forget a producer, from the next look on, that has not written for so long."""
+        self._care = replace(self._care, producer_id_expiration_ms=expiration_ms)
 
     @classmethod
     def open(

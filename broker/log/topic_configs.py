@@ -1,7 +1,7 @@
 """The table of topic settings: Kafka's names, types, bounds, defaults and broker synonyms.
 
-From Apache Kafka 3.9 (`TopicConfig`, `LogConfig`, `ServerTopicConfigSynonyms`). Left out is tiered
-storage.
+From Apache Kafka 3.9 (`TopicConfig`, `LogConfig`, `ServerTopicConfigSynonyms`). Of tiered storage
+there are the names alone, so that topics of a cluster that has it can be made here.
 """
 
 import re
@@ -55,6 +55,7 @@ class TopicConfig:
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
+    pattern: re.Pattern[str] | None = None
     replicas: bool = False
     """Whether it lists `partition:broker`, or `*` for all, or nothing."""
 
@@ -68,13 +69,16 @@ class TopicConfig:
         if self.type in (ConfigType.INT, ConfigType.LONG, ConfigType.DOUBLE):
             return self._parse_number(text.strip())
         if self.type is ConfigType.BOOLEAN:
-            if text.strip().lower() not in ("true", "false"):
-                raise InvalidConfig(self.name, text, "must be true or false")
+            choices = self.choices or ("true", "false")
+            if text.strip().lower() not in choices:
+                raise InvalidConfig(self.name, text, f"must be {' or '.join(choices)}")
             return text.strip().lower() == "true"
         if self.type is ConfigType.LIST:
             return self._parse_list(text)
         if self.choices and text not in self.choices:
             raise InvalidConfig(self.name, text, f"must be one of {', '.join(self.choices)}")
+        if self.pattern is not None and self.pattern.fullmatch(text) is None:
+            raise InvalidConfig(self.name, text, "must be a version of Kafka, as 3.0-IV1")
         return text
 
     def _parse_number(self, text: str) -> int | float:
@@ -98,12 +102,14 @@ class TopicConfig:
             if items != {"*"} and not all(_REPLICA.fullmatch(item) for item in items):
                 raise InvalidConfig(self.name, text, "must be * or list partition:broker")
             return items
-        if not items or not items <= frozenset(self.choices):
+        if not items <= frozenset(self.choices):
             raise InvalidConfig(self.name, text, f"must list {' or '.join(self.choices)}")
         return items
 
 
 _REPLICA: Final = re.compile(r"[0-9]+:[0-9]+")
+_VERSION: Final = re.compile(r"(?:0\.(?:8|9|10|11)|[1-9])(?:\.[0-9]){1,2}(?:-IV[0-9])?")
+_NO_TIERS: Final = "of no effect, this broker has no tiered storage"
 
 
 def _table(*entries: TopicConfig) -> Mapping[str, TopicConfig]:
@@ -211,6 +217,22 @@ TOPIC_CONFIGS: Final[Mapping[str, TopicConfig]] = _table(
         doc="replicas, as partition:broker or *, held to leader.replication.throttled.rate",
     ),
     TopicConfig(
+        name="local.retention.bytes",
+        type=_LONG,
+        default="-2",
+        minimum=-2,
+        broker_name="log.local.retention.bytes",
+        doc=f"retention.bytes for the local part of a tiered log; {_NO_TIERS}",
+    ),
+    TopicConfig(
+        name="local.retention.ms",
+        type=_LONG,
+        default="-2",
+        minimum=-2,
+        broker_name="log.local.retention.ms",
+        doc=f"retention.ms for the local part of a tiered log; {_NO_TIERS}",
+    ),
+    TopicConfig(
         name="max.compaction.lag.ms",
         type=_LONG,
         default=str(LONG_MAX),
@@ -234,6 +256,14 @@ TOPIC_CONFIGS: Final[Mapping[str, TopicConfig]] = _table(
         doc="convert for consumers older than Kafka 0.11; of no effect",
     ),
     TopicConfig(
+        name="message.format.version",
+        type=ConfigType.STRING,
+        default="3.0-IV1",
+        pattern=_VERSION,
+        broker_name="log.message.format.version",
+        doc="the version whose format is stored; of no effect, it is always that of Kafka 0.11",
+    ),
+    TopicConfig(
         name="message.timestamp.after.max.ms",
         type=_LONG,
         default=str(LONG_MAX),
@@ -248,6 +278,14 @@ TOPIC_CONFIGS: Final[Mapping[str, TopicConfig]] = _table(
         minimum=0,
         broker_name="log.message.timestamp.before.max.ms",
         doc="how far in the past a record's timestamp may lie",
+    ),
+    TopicConfig(
+        name="message.timestamp.difference.max.ms",
+        type=_LONG,
+        default=str(LONG_MAX),
+        minimum=0,
+        broker_name="log.message.timestamp.difference.max.ms",
+        doc="how far from now a record's timestamp may lie, where before and after are not set",
     ),
     TopicConfig(
         name="message.timestamp.type",
@@ -288,6 +326,25 @@ TOPIC_CONFIGS: Final[Mapping[str, TopicConfig]] = _table(
         default="false",
         broker_name="log.preallocate",
         doc="reserve a segment's whole file at once; not done by this broker",
+    ),
+    TopicConfig(
+        name="remote.log.copy.disable",
+        type=ConfigType.BOOLEAN,
+        default="false",
+        doc=f"copy nothing more to the remote tier; {_NO_TIERS}",
+    ),
+    TopicConfig(
+        name="remote.log.delete.on.disable",
+        type=ConfigType.BOOLEAN,
+        default="false",
+        doc=f"delete the remote part when tiering ends; {_NO_TIERS}",
+    ),
+    TopicConfig(
+        name="remote.storage.enable",
+        type=ConfigType.BOOLEAN,
+        default="false",
+        choices=("false",),
+        doc="keep old segments in a remote tier; this broker has none",
     ),
     TopicConfig(
         name="retention.bytes",

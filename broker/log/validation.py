@@ -86,7 +86,7 @@ def record_rules(config: LogConfig, now_ms: int) -> RecordRules | None:
     The largest timestamp stands in a batch's header, so `message.timestamp.after.max.ms` alone is
     no reason to look.
     """
-    has_oldest = not config.stamps_append_time and config.message_timestamp_before_max_ms < LONG_MAX
+    has_oldest = not config.stamps_append_time and config.oldest_ms < LONG_MAX
     return _rules(config, now_ms) if config.compacts or has_oldest else None
 
 
@@ -94,8 +94,8 @@ def _rules(config: LogConfig, now_ms: int) -> RecordRules:
     is_stamped = config.stamps_append_time
     return RecordRules(
         needs_keys=config.compacts,
-        oldest_ms=0 if is_stamped else now_ms - config.message_timestamp_before_max_ms,
-        newest_ms=2 * LONG_MAX if is_stamped else now_ms + config.message_timestamp_after_max_ms,
+        oldest_ms=0 if is_stamped else now_ms - config.oldest_ms,
+        newest_ms=2 * LONG_MAX if is_stamped else now_ms + config.newest_ms,
     )
 
 
@@ -238,9 +238,9 @@ def _check_timestamps(
             return _timestamp("a producer may not stamp with LogAppendTime")
         return None
     refused = None
-    if header.max_timestamp - now_ms > config.message_timestamp_after_max_ms:
+    if header.max_timestamp - now_ms > config.newest_ms:
         refused = _timestamp(f"{header.max_timestamp} is too far in the future")
-    elif 0 <= header.base_timestamp < now_ms - config.message_timestamp_before_max_ms:
+    elif 0 <= header.base_timestamp < now_ms - config.oldest_ms:
         refused = _timestamp(f"{header.base_timestamp} is too far in the past")
     if refused is None or header.record_count > RECORDS_AT_ONCE:
         return refused

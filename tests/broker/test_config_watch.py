@@ -78,7 +78,7 @@ async def test_what_is_garbled_is_named_and_leaves_the_rest_as_it_was(
 async def test_a_setting_of_a_topic_that_is_none_here_is_left_out_alone(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    settings = {"message.format.version": "2.8", "retention.ms": "-1", "segment.bytes": "few"}
+    settings = {"remote.storage.enable": "true", "retention.ms": "-1", "segment.bytes": "few"}
     watch = watching(Tree(**{tree.topic_config_path("t"): tree.encode_config(settings)}))
     await watch.load_all()
     assert watch.dynamic.log_config("t").retention_ms == -1

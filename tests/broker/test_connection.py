@@ -4,6 +4,7 @@ import logging
 import random
 import struct
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -217,7 +218,8 @@ async def test_a_flood_of_what_we_answer_wrongly_writes_few_lines(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with serving(tmp_path) as rig, rig.connect() as good:
-        broken: Any = None  # whatever is asked of it is a mistake of ours
+        # Whatever else is asked of it is a mistake of ours.
+        broken: Any = SimpleNamespace(running=rig.node.dynamic.running)
         rig.node.dynamic, kept = broken, rig.node.dynamic
         resource = DescribeConfigsResource(resource_type=2, resource_name="t")
         for _ in range(300):

@@ -24,8 +24,7 @@ def limited(
     return OpenConnections(
         ConnectionLimits(
             most_in_all=lambda: in_all,
-            per_address=per_address,
-            of_address=of_address,
+            most_of=lambda address: of_address.get(address, per_address),
             of_listener=of_listener,
         )
     )
@@ -105,5 +104,9 @@ async def test_one_connection_more_is_hung_up_on_and_another_listener_serves_on(
             assert outcome(await third.ask(produce(batch(b"a"))))[0] == 0
             async with rig.connect() as refused:
                 await refused.wait_closed()
+            # By now nobody waits for a restart to let one more in.
+            rig.node.dynamic.set_default_broker({"max.connections.per.ip": "4"})
+            async with rig.connect() as fourth:
+                assert outcome(await fourth.ask(produce(batch(b"a"))))[0] == 0
     assert "1 connections are open on B" in caplog.text
     assert "3 connections of 127.0.0.1 are open" in caplog.text

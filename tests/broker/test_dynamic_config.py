@@ -17,6 +17,7 @@ from broker.dynamic_config import (
     check_default_broker,
     check_no_fence,
     check_one_broker,
+    may_be_secret,
 )
 from broker.log.config import InvalidConfig
 from tests.broker.rig import config
@@ -112,6 +113,58 @@ def test_only_what_every_broker_can_follow_may_be_changed() -> None:
     check_default_broker({"write.fence.topics": "a", "log.retention.ms": "5"})
     with pytest.raises(InvalidConfig, match=r"^num\.partitions=5: cannot be changed"):
         check_default_broker({"num.partitions": "5"})
+
+
+def test_what_is_somebody_elses_is_kept_and_shown_to_nobody() -> None:
+    """Kafka takes names that it does not know, and hides their values: they may be passwords."""
+    check_default_broker({"plugin.password": "x"})
+    dynamic = DynamicConfig(config())
+    dynamic.set_default_broker({"plugin.password": "x"})
+    assert dynamic.running == config()
+    assert may_be_secret("plugin.password")
+    shown = ("max.connections", "log.retention.ms", LEADER_RATE, "num.io.threads", *FENCE_SETTINGS)
+    assert not any(map(may_be_secret, shown))
+
+
+def test_what_a_broker_has_for_itself_is_what_it_runs_by() -> None:
+    dynamic = DynamicConfig(config(max_connections=7, log_cleaner_backoff_ms=8))
+    dynamic.set_broker({"max.connections": "9"})
+    dynamic.set_default_broker({"max.connections": "10", "log.cleaner.backoff.ms": "11"})
+    assert (dynamic.running.max_connections, dynamic.running.log_cleaner_backoff_ms) == (9, 11)
+    dynamic.set_broker({})
+    assert dynamic.running.max_connections == 10
+    dynamic.set_default_broker({})
+    assert dynamic.running.max_connections == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max.connections", "-1"),
+        ("max.connections.per.ip.overrides", "localhost"),
+        ("log.cleaner.io.buffer.load.factor", "much"),
+        ("producer.id.expiration.ms", "0"),
+        ("num.io.threads", "many"),
+        ("num.network.threads", "0"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused_and_changes_nothing(name: str, value: str) -> None:
+    with pytest.raises(InvalidConfig, match=f"^{name}={value}: "):
+        check_one_broker({name: value})
+    dynamic = DynamicConfig(config())
+    if "threads" not in name:
+        with pytest.raises(InvalidConfig):
+            dynamic.set_broker({name: value, "log.retention.ms": "5"})
+    assert dynamic.running == config()
+    assert dynamic.log_config("t").retention_ms != 5
+
+
+@pytest.mark.parametrize(
+    "name", ["broker.id", "num.partitions", "queued.max.requests", "listeners"]
+)
+def test_what_a_broker_keeps_until_it_starts_again_is_read_only(name: str) -> None:
+    with pytest.raises(InvalidConfig, match="cannot be changed while brokers run"):
+        check_one_broker({name: "1"})
 
 
 def operation(name: str, kind: OpType, value: str | None) -> IncrementalAlterConfigsAlterableConfig:

@@ -88,7 +88,13 @@ async def test_positions_are_not_given_over_to_retention_by_settings_that_name_n
 
 @pytest.mark.parametrize(
     ("operation", "value"),
-    [(OpType.SET, "delete"), (OpType.APPEND, "delete"), (OpType.DELETE, None)],
+    [
+        (OpType.SET, "delete"),
+        (OpType.APPEND, "delete"),
+        (OpType.DELETE, None),
+        (OpType.SUBTRACT, "compact"),
+        (OpType.SET, ""),
+    ],
 )
 async def test_positions_are_not_given_over_to_retention_by_another_policy(
     operation: OpType, value: str | None

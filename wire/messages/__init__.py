@@ -30,6 +30,7 @@ from wire.messages.describe_groups import DescribeGroupsRequest
 from wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from wire.messages.describe_producers import DescribeProducersRequest
 from wire.messages.describe_quorum import DescribeQuorumRequest
+from wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from wire.messages.describe_transactions import DescribeTransactionsRequest
 from wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from wire.messages.elect_leaders import ElectLeadersRequest
@@ -118,6 +119,7 @@ APIS: Final[Mapping[int, type[AnyRequest]]] = MappingProxyType(
         66: ListTransactionsRequest,
         68: ConsumerGroupHeartbeatRequest,
         69: ConsumerGroupDescribeRequest,
+        75: DescribeTopicPartitionsRequest,
     }
 )
 """Every request this code can speak, by API key; `RESPONSE` of each is what answers it."""

@@ -96,6 +96,12 @@ from wire.messages.describe_producers import (
     DescribeProducersTopicRequest,
     DescribeProducersTopicResponse,
 )
+from wire.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponseTopic,
+    TopicRequest,
+)
 from wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -321,6 +327,16 @@ RECORDS = (
         lambda asked: OffsetForLeaderEpochResponse(
             topics=tuple(
                 OffsetForLeaderTopicResult(topic=t.topic, partitions=()) for t in asked.topics
+            )
+        ),
+        TOPIC_FAILED,
+    ),
+    sample(
+        DescribeTopicPartitionsRequest(topics=(TopicRequest(name="t"),)),
+        lambda asked: DescribeTopicPartitionsResponse(
+            topics=tuple(
+                DescribeTopicPartitionsResponseTopic(error_code=0, name=t.name, partitions=())
+                for t in asked.topics
             )
         ),
         TOPIC_FAILED,

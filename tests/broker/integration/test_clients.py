@@ -290,7 +290,7 @@ def test_a_fence_holds_on_every_broker_until_it_is_lifted(
 
 
 def test_what_no_broker_can_change_at_run_time_is_refused(cluster: RunningCluster) -> None:
-    assert set_all_brokers(cluster, {"zookeeper.connect": "x:1"}) == [ErrorCode.INVALID_CONFIG]
+    assert set_all_brokers(cluster, {"zookeeper.connect": "x:1"}) == [ErrorCode.INVALID_REQUEST]
 
 
 def test_metrics_and_health_are_served(cluster: RunningCluster) -> None:

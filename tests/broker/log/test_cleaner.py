@@ -190,6 +190,12 @@ async def test_bytes_per_second_are_kept(
     began = trio.current_time()
     assert await cleaner(manager, slow).clean_filthiest()
     assert trio.current_time() - began > 5
+    fill(manager.logs[TopicPartition("all", 0)], 60)
+    compacting = cleaner(manager, slow)
+    compacting.change_settings(CleanerSettings())
+    began = trio.current_time()
+    assert await compacting.clean_filthiest()
+    assert trio.current_time() - began < 5
     manager.close()
 
 

@@ -50,7 +50,12 @@ def test_overrides_are_typed_and_written_back_as_kafka_does() -> None:
         ("min.cleanable.dirty.ratio", "x", "min.cleanable.dirty.ratio=x: must be a number"),
         ("preallocate", "yes", "preallocate=yes: must be true or false"),
         ("cleanup.policy", "keep", "cleanup.policy=keep: must list delete or compact"),
-        ("cleanup.policy", "", "cleanup.policy=: must list delete or compact"),
+        ("remote.storage.enable", "true", "remote.storage.enable=true: must be false"),
+        (
+            "message.format.version",
+            "new",
+            "message.format.version=new: must be a version of Kafka, as 3.0-IV1",
+        ),
         (
             "message.timestamp.type",
             "Create",
@@ -70,6 +75,34 @@ def test_a_wrong_setting_is_named_with_its_value(name: str, value: str, line: st
     with pytest.raises(InvalidConfig) as raised:
         LogConfig().with_overrides({name: value})
     assert str(raised.value) == line
+
+
+def test_a_topic_may_have_no_policy_and_keeps_everything() -> None:
+    config = LogConfig().with_overrides({"cleanup.policy": ""})
+    assert (config.deletes, config.compacts) == (False, False)
+
+
+@pytest.mark.parametrize("version", ["0.10.2", "0.11.0-IV2", "1.0", "2.8-IV1", "3.0", "3.9-IV0"])
+def test_topics_of_a_cluster_that_was_once_older_can_be_made(version: str) -> None:
+    settings = {"message.format.version": version, "local.retention.ms": "-2"}
+    assert LogConfig().with_overrides(settings).message_format_version == version
+
+
+@pytest.mark.parametrize(
+    ("settings", "oldest_ms", "newest_ms"),
+    [
+        ({}, LONG_MAX, LONG_MAX),
+        ({"difference": "5"}, 5, 5),
+        ({"difference": "5", "before": "7"}, 7, 5),
+        ({"difference": "5", "after": "0"}, 5, 0),
+    ],
+)
+def test_the_older_limit_of_stamps_counts_where_the_newer_ones_are_not_set(
+    settings: dict[str, str], oldest_ms: int, newest_ms: int
+) -> None:
+    names = {f"message.timestamp.{name}.max.ms": value for name, value in settings.items()}
+    config = LogConfig().with_overrides(names)
+    assert (config.oldest_ms, config.newest_ms) == (oldest_ms, newest_ms)
 
 
 def test_two_settings_that_conflict_are_named() -> None:

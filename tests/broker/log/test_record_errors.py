@@ -16,6 +16,7 @@ HOUR_MS = 3_600_000
 DEFAULT = LogConfig()
 COMPACTED = DEFAULT.with_overrides({"cleanup.policy": "compact"})
 NOT_OLD = DEFAULT.with_overrides({"message.timestamp.before.max.ms": "60000"})
+NEAR = DEFAULT.with_overrides({"message.timestamp.difference.max.ms": "60000"})
 NOT_NEW = DEFAULT.with_overrides({"message.timestamp.after.max.ms": "60000"})
 STRICT = COMPACTED.with_overrides({"message.timestamp.before.max.ms": "60000"})
 
@@ -34,6 +35,13 @@ def blamed(batch: bytes, config: LogConfig) -> tuple[ErrorCode, list[int]]:
         return ErrorCode.NONE, []
     assert isinstance(found, BatchRefused)
     return found.error, [place for place, _ in found.record_errors]
+
+
+@pytest.mark.parametrize("offset_ms", [-HOUR_MS, HOUR_MS])
+def test_the_older_setting_bounds_stamps_on_both_sides(offset_ms: int) -> None:
+    batch = batch_of((NOW_MS, b"k"), (NOW_MS + offset_ms, b"k"), compression=Compression.NONE)
+    assert blamed(batch, NEAR)[0] is ErrorCode.INVALID_TIMESTAMP
+    assert blamed(batch, DEFAULT)[0] is ErrorCode.NONE
 
 
 @pytest.mark.parametrize("compression", [Compression.NONE, Compression.ZSTD])
