@@ -13,7 +13,7 @@ SITE := $(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky --quiet -b
 
 help:
 	@echo "make run | make demo [DISASTER=1] | make test | make check | make format | make lock | make sbom | make docs | make clean"
-	@echo "make interop | make interop-quick | make bench [QUICK=1] [ONLY=mirror|broker|offsets|replicated|drain] [RUNS=n] | make profile WHAT=mirror|broker"
+	@echo "make interop | make interop-quick | make bench [QUICK=1] [ONLY=mirror|broker|offsets|audit|replicated|drain|audit-growth] [RUNS=n] | make profile WHAT=mirror|broker"
 	@echo "make drill [MIRROR=1|AUDIT=1 [FAULTS=n]|FAILOVER=1 [APACHE=1] [ROUNDS=n]] [SEED=n] [SECONDS=n] [PARTITIONS=n] | make fuzz [SEED=n] [FRAMES=n] [EACH=n [ONLY=Fetch]]"
 
 setup: .venv/.installed

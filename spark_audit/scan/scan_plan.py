@@ -18,11 +18,12 @@ Known: TypeAlias = Mapping[tuple[Side, TopicPartition], tuple[int, int]]
 
 NOTHING_KNOWN: Final[Known] = MappingProxyType({})
 
-AT_ONCE: Final = 4
-"""So many tasks of a group are read side by side: a site that is far away answers one while others
-are digested."""
-RANGE_SPLIT_OFFSETS: Final = 250_000
-"""A task streams: it holds one range. Splits give more cores work, and far sites more questions."""
+AT_ONCE: Final = 16
+"""So many tasks of a group are read side by side, each with an answer of up to 4 MiB under way: a
+site that is 100 ms away answers all others while one is digested."""
+RANGE_SPLIT_OFFSETS: Final = 60_000
+"""A task streams: it holds one range. Splits give more cores work, and far sites more questions;
+each reads a range of about a thousand records that belongs to the one before."""
 GROUP_OFFSETS: Final = 1_000_000
 """Large logs are dealt out in groups of this size."""
 MOST_TOGETHER: Final = 500

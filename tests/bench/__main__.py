@@ -34,6 +34,7 @@ from tests.bench.plans import (
     Plan,
     plan_for,
 )
+from tests.bench.rows.auditing import run_auditing, run_growth
 from tests.bench.rows.brokers import run_brokers
 from tests.bench.rows.catching_up import run_catching_up, run_relay_alone, warm_up_mirrored
 from tests.bench.rows.draining import run_draining
@@ -135,6 +136,10 @@ class Bench:
                     run_replicated(folder, self.plan.replicated, self.ledger)
                 case Part.DRAIN:
                     run_draining(folder, self.plan.drain, self.ledger)
+                case Part.AUDIT:
+                    run_auditing(folder, self.plan.audit, self.ledger)
+                case Part.GROWTH:
+                    run_growth(folder, self.plan.audit, self.ledger)
 
     def save(self) -> dict[str, Any]:
         """Write build/bench.json, and the page beside it; return the content."""

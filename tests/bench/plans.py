@@ -1,13 +1,22 @@
 """What `make bench` and `QUICK=1` do, and how long each part may take. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from tests.bench.measure.ledger import Cell, cells
 from tests.bench.measure.results import DUPLICATES, MM2_DEFAULT, MM2_TUNED, OURS, RELAY, REREAD
 from tests.bench.measure.workloads import BASE, GIB, KIB, MIB, Part, Workload, one_at_a_time, quick
-from tests.bench.rows import brokers, catching_up, draining, latency, replicated, rereading
+from tests.bench.rows import (
+    auditing,
+    brokers,
+    catching_up,
+    draining,
+    latency,
+    replicated,
+    rereading,
+)
+from tests.bench.rows.auditing import AuditPlan
 from tests.bench.rows.brokers import BrokerPlan
 from tests.bench.rows.draining import DrainPlan
 from tests.bench.rows.killing import Kill
@@ -36,6 +45,8 @@ FULL_MIN: Final[Mapping[Part, float]] = {
     Part.OFFSETS: 7,
     Part.REPLICATED: 8,
     Part.DRAIN: 35,
+    Part.AUDIT: 9,
+    Part.GROWTH: 5,
 }
 """Minutes that a part takes on two processors with little else to do."""
 QUICK_MIN: Final[Mapping[Part, float]] = {
@@ -44,6 +55,8 @@ QUICK_MIN: Final[Mapping[Part, float]] = {
     Part.OFFSETS: 1.5,
     Part.REPLICATED: 1.5,
     Part.DRAIN: 3,
+    Part.AUDIT: 2,
+    Part.GROWTH: 1,
 }
 PATIENCE: Final = 3.0
 """Times these minutes: no run of a part begins later."""
@@ -68,6 +81,7 @@ class Plan:
     brokers: BrokerPlan
     replicated: ReplicatedPlan
     drain: DrainPlan
+    audit: AuditPlan
 
     def limit_s(self, part: Part) -> float:
         """Return how long after its start a part begins nothing more."""
@@ -75,18 +89,20 @@ class Plan:
 
     def rows(self, part: Part) -> dict[str, list[Cell]]:
         """Return the rows of a part by system."""
-        match part:
-            case Part.MIRROR:
-                return self._mirror_rows()
-            case Part.OFFSETS:
-                lags = [(lag_name(lag), REREAD) for lag in LAGS]
-                return dict.fromkeys(self.reread_systems, lags)
-            case Part.BROKER:
-                return dict.fromkeys(brokers.SYSTEMS, brokers.all_cells(self.brokers))
-            case Part.REPLICATED:
-                return dict.fromkeys(replicated.SYSTEMS, replicated.all_cells(self.replicated))
-            case Part.DRAIN:
-                return dict.fromkeys(draining.SYSTEMS, draining.all_cells(self.drain))
+        rows: Mapping[Part, Callable[[], dict[str, list[Cell]]]] = {
+            Part.MIRROR: self._mirror_rows,
+            Part.OFFSETS: lambda: {
+                system: [(lag_name(lag), REREAD) for lag in LAGS] for system in self.reread_systems
+            },
+            Part.BROKER: lambda: dict.fromkeys(brokers.SYSTEMS, brokers.all_cells(self.brokers)),
+            Part.REPLICATED: lambda: dict.fromkeys(
+                replicated.SYSTEMS, replicated.all_cells(self.replicated)
+            ),
+            Part.DRAIN: lambda: dict.fromkeys(draining.SYSTEMS, draining.all_cells(self.drain)),
+            Part.AUDIT: lambda: auditing.audit_cells(self.audit),
+            Part.GROWTH: lambda: auditing.growth_cells(self.audit),
+        }
+        return rows[part]()
 
     def _mirror_rows(self) -> dict[str, list[Cell]]:
         full = [
@@ -138,6 +154,7 @@ def _full(runs: int) -> Plan:
             codecs=("none", "lz4"), data_bytes=256 * MIB, trickle_s=15, runs=runs
         ),
         drain=DrainPlan(workloads=DRAINED, runs=runs),
+        audit=AuditPlan(workloads=auditing.FULL, increment=auditing.INCREMENT, runs=runs),
     )
 
 
@@ -164,4 +181,10 @@ def _quick(runs: int) -> Plan:
         ),
         replicated=ReplicatedPlan(codecs=("lz4",), data_bytes=64 * MIB, trickle_s=5, runs=runs),
         drain=DrainPlan(workloads=(replace(BASE, data_bytes=GIB),), runs=runs, warm_up=()),
+        audit=AuditPlan(
+            workloads=auditing.QUICK,
+            increment=auditing.QUICK_INCREMENT,
+            grown_bytes=(GIB,),
+            runs=runs,
+        ),
     )

@@ -11,7 +11,13 @@ FULL, QUICK = plan_for(is_quick=False), plan_for(is_quick=True)
 
 
 def rounds(plan: Plan) -> set[int]:
-    return {plan.runs, plan.brokers.runs, plan.replicated.runs, plan.drain.runs}
+    return {
+        plan.runs,
+        plan.brokers.runs,
+        plan.replicated.runs,
+        plan.drain.runs,
+        plan.audit.runs,
+    }
 
 
 def test_everything_is_measured_in_as_many_rounds_as_are_asked_for() -> None:

@@ -13,7 +13,11 @@ MM2_DEFAULT: Final = "mm2-default"
 MM2_TUNED: Final = "mm2-tuned"
 RELAY: Final = "relay"
 APACHE: Final = "apache-kafka"
-SYSTEMS: Final = (OURS, MM2_DEFAULT, MM2_TUNED, RELAY, APACHE)
+CONNECTOR: Final = "spark-connector"
+READER: Final = "reader"
+SYSTEMS: Final = (OURS, MM2_DEFAULT, MM2_TUNED, RELAY, APACHE, CONNECTOR, READER)
+LIMITS: Final = frozenset({RELAY, READER})
+"""Systems that do next to nothing: what the machine allows."""
 
 MIRROR_CPU: Final = "mirror_cpu_s_per_gib"
 MIRROR_WARM_CPU: Final = "mirror_warm_cpu_s_per_gib"
@@ -27,6 +31,12 @@ BROKER_PRODUCE: Final = "broker_produce_mb_s"
 BROKER_CONSUME: Final = "broker_consume_mb_s"
 BROKER_P99: Final = "broker_latency_ms_p99"
 BROKER_RSS: Final = "broker_rss_mb"
+AUDIT_RATE: Final = "audit_mb_s_per_core"
+AUDIT_RECORDS: Final = "audit_records_s_per_core"
+AUDIT_START: Final = "audit_start_cpu_s"
+AUDIT_RSS: Final = "audit_reader_rss_mb"
+AUDIT_CPU: Final = "audit_cpu_s"
+AUDIT_INCREMENT: Final = "audit_increment_percent"
 
 UNITS: Final[Mapping[str, str]] = {
     MIRROR_CPU: "CPU-s/GiB",
@@ -41,6 +51,12 @@ UNITS: Final[Mapping[str, str]] = {
     BROKER_CONSUME: "MB/s",
     BROKER_P99: "ms",
     BROKER_RSS: "MB",
+    AUDIT_RATE: "MB/s",
+    AUDIT_RECORDS: "records/s",
+    AUDIT_START: "CPU-s",
+    AUDIT_RSS: "MB",
+    AUDIT_CPU: "CPU-s",
+    AUDIT_INCREMENT: "%",
 }
 """All benches, in the order of the tables."""
 

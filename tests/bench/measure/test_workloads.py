@@ -5,6 +5,7 @@ import pytest
 from tests.bench.measure.workloads import (
     BASE,
     DATA_BYTES,
+    DEFAULT_PARTS,
     GIB,
     KIB,
     MIB,
@@ -61,7 +62,7 @@ def test_tiny_batches_move_less_data() -> None:
 
 
 def test_only_picks_parts_and_names_what_it_does_not_know() -> None:
-    assert parse_parts(None) == parse_parts("") == [Part.MIRROR, Part.BROKER, Part.OFFSETS]
+    assert parse_parts(None) == parse_parts("") == [*DEFAULT_PARTS]
     assert parse_parts("drain,replicated") == [Part.DRAIN, Part.REPLICATED]
     assert parse_parts("broker") == [Part.BROKER]
     assert parse_parts("offsets, mirror,offsets") == [Part.OFFSETS, Part.MIRROR]

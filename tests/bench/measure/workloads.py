@@ -36,10 +36,12 @@ class Part(Enum):
     OFFSETS = "offsets"
     REPLICATED = "replicated"
     DRAIN = "drain"
+    AUDIT = "audit"
+    GROWTH = "audit-growth"
 
 
-DEFAULT_PARTS: Final = (Part.MIRROR, Part.BROKER, Part.OFFSETS)
-"""What runs unless `ONLY=` picks something: the others take 10 and 35 minutes."""
+DEFAULT_PARTS: Final = (Part.MIRROR, Part.BROKER, Part.OFFSETS, Part.AUDIT)
+"""What runs unless `ONLY=` picks something: the others take 10 minutes, 35, and 5."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-from tests.bench.measure.results import APACHE, MM2_DEFAULT, MM2_TUNED, OURS, RELAY, has_no_figure
+from tests.bench.measure.results import (
+    APACHE,
+    CONNECTOR,
+    LIMITS,
+    MM2_DEFAULT,
+    MM2_TUNED,
+    OURS,
+    READER,
+    RELAY,
+    has_no_figure,
+)
 
 COLOURS: Final[Mapping[str, str]] = {
     OURS: "#1a7f5a",
@@ -12,6 +22,8 @@ COLOURS: Final[Mapping[str, str]] = {
     MM2_DEFAULT: "#e0a27e",
     APACHE: "#c4622d",
     RELAY: "#9aa0a6",
+    CONNECTOR: "#c4622d",
+    READER: "#9aa0a6",
 }
 INK: Final = "#24292f"
 PALE: Final = "#57606a"
@@ -30,7 +42,7 @@ def chart(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return a chart of one bench's rows; bars are medians, the thin lines minimum to maximum.
 
     All bars have one scale, which begins at zero and ends at the largest row of a real system:
-    the relay's bar is cut off there.
+    the bar of a limit is cut off there.
     """
     ran = [row for row in rows if not has_no_figure(row)]
     scale = BARS / (_top(ran) or 1)
@@ -55,7 +67,7 @@ def chart(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _top(rows: Iterable[Mapping[str, Any]]) -> float:
     rows = list(rows)
-    real = [row["max"] for row in rows if row["system"] != RELAY]
+    real = [row["max"] for row in rows if row["system"] not in LIMITS]
     return max(real or [row["max"] for row in rows], default=0.0)
 
 

@@ -5,10 +5,17 @@ from typing import Any, Final
 
 from tests.bench.measure.results import (
     APACHE,
+    AUDIT_CPU,
+    AUDIT_INCREMENT,
+    AUDIT_RATE,
+    AUDIT_RECORDS,
+    AUDIT_RSS,
+    AUDIT_START,
     BROKER_CONSUME,
     BROKER_P99,
     BROKER_PRODUCE,
     BROKER_RSS,
+    CONNECTOR,
     DUPLICATES,
     MIRROR_CPU,
     MIRROR_P50,
@@ -46,10 +53,18 @@ TITLES: Final[Mapping[str, str]] = {
     BROKER_CONSUME: "Broker: reading",
     BROKER_P99: "Broker: latency, 99th percentile",
     BROKER_RSS: "Broker: memory behind each load",
+    AUDIT_RATE: "Audit: data of both logs for a second of a processor",
+    AUDIT_RECORDS: "Audit: records of both logs for a second of a processor",
+    AUDIT_START: "Audit: the start, which is the same for any data",
+    AUDIT_RSS: "Audit: memory of the process that reads, at its highest",
+    AUDIT_CPU: "Audit: how it grows with the data, behind the start",
+    AUDIT_INCREMENT: "Audit: a night with evidence, in percent of a full one",
 }
-MORE_IS_BETTER: Final = frozenset({MIRROR_RATE, BROKER_PRODUCE, BROKER_CONSUME})
+MORE_IS_BETTER: Final = frozenset(
+    {MIRROR_RATE, BROKER_PRODUCE, BROKER_CONSUME, AUDIT_RATE, AUDIT_RECORDS}
+)
 MARKS: Final = ("3 brokers", "one core")
-RIVALS: Final = (MM2_DEFAULT, MM2_TUNED, APACHE)
+RIVALS: Final = (MM2_DEFAULT, MM2_TUNED, APACHE, CONNECTOR)
 
 HEAD: Final = """\
 # Benchmarks
@@ -70,6 +85,10 @@ partition, producer batches of 512 KiB with 20 ms of linger, idempotent with 5 i
 checkpoints and group sync each second |
 | `relay` | takes bytes from one socket, gives them to another, and does nothing else: the limit |
 | `apache-kafka` | an Apache Kafka broker (KRaft) |
+| `spark-connector` | Spark's own Kafka connector reads both logs, and a full outer join compares \
+partition, SHA-1 of key, value and time of each record, and how often it is there |
+| `reader` | fetches both logs and looks at each batch's header, and does nothing else: the limit \
+of an audit |
 
 - Figures are minimum / **median** / maximum over the rounds. Each round starts all systems anew. A
   ratio is taken within a round, and then over the rounds. MB are 10^6 and GiB 2^30 bytes of record
@@ -112,13 +131,24 @@ checkpoints and group sync each second |
   Kafka's hold its controllers, ours have a ZooKeeper beside them (about 90 MB).
 - "one core": the mirror may use one processor only, brokers and harness use all. "80 ms away": the
   source is behind a process that keeps each byte back for 40 ms in each direction, 41 at most.
+- An audit and the connector compare the same logs on two bundled clusters by turns, workload by
+  workload, each in one Spark on two processors that is started anew in each round. What counts is
+  the processor time of the whole process tree, JVM and workers. `audit_start_cpu_s` is the start
+  with a first topic of 4,000 records. Each topic has a fixed price too, the median of three more
+  audits of that small topic, which rates leave out. No two records of a workload are alike. A rate
+  that the fixed price varies by more than has no figure.
+- What reads is a Python worker of ours, and the JVM of the connector. Its heap may grow to 3 GB.
+- `audit_increment_percent`: both logs have grown by 1 %; the digests of both sites, which read that
+  and a 90th of the rest again, and the audit that takes their evidence, beside an audit that reads
+  all. Everything runs in one process without Spark; the price of a small topic is left out.
 - MirrorMaker writes without compression unless told otherwise, which neither setting does; ours
   writes the bytes that it read.
 
-`make bench` measures the parts `mirror`, `broker` and `offsets` in three rounds; `ONLY=` picks one,
-or `replicated` (three brokers) or `drain` (one core, and distance). `QUICK=1` takes two rounds of
-one workload, `RUNS=5` more rounds. `.venv/bin/python -m tests.bench --help` says how long each
-takes. `make profile WHAT=mirror|broker` draws flame graphs of ours under `build/`.
+`make bench` measures the parts `mirror`, `broker`, `offsets` and `audit` in three rounds; `ONLY=`
+picks one, or `replicated` (three brokers), `drain` (one core, and distance) or `audit-growth`.
+`QUICK=1` takes two rounds of one workload, `RUNS=5` more rounds. `.venv/bin/python -m tests.bench
+--help` says how long each takes. `make profile WHAT=mirror|broker` draws flame graphs of ours under
+`build/`.
 """
 
 NOTHING_YET: Final = """\
@@ -158,7 +188,7 @@ def in_words(ratio: float) -> str:
 
 def is_headline(bench: str, workload: str) -> bool:
     """Return whether a workload stands on top of the page, beside the first one of its bench."""
-    if bench in {MIRROR_CPU, MIRROR_P50, MIRROR_P99, REREAD}:
+    if bench in {MIRROR_CPU, MIRROR_P50, MIRROR_P99, REREAD, AUDIT_RATE}:
         return True
     return bench != MIRROR_RSS and any(mark in workload for mark in MARKS)
 

@@ -3,6 +3,8 @@
 import random
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack
+from itertools import count, cycle
 from typing import Final
 
 import trio
@@ -30,6 +32,10 @@ PARTITION_FETCH_BYTES: Final = MIB
 """A Java consumer's defaults, as far as they are about bytes."""
 FETCH_WAIT_MS: Final = 500
 READERS: Final = 2
+AHEAD: Final = 16
+"""So many requests are under way to each of several clusters."""
+FEW: Final = 512
+NUMBER_BYTES: Final = 15
 TIMEOUT_S: Final = 600
 WORDS: Final = 400
 
@@ -75,6 +81,48 @@ async def fill(served: Served, topic: str, workload: Workload) -> float:
             for pending in in_flight:
                 _require_appended(await pending.wait())
         return trio.current_time() - began
+
+
+async def fill_alike(
+    clusters: Sequence[Served], topic: str, workload: Workload, is_distinct: bool = True
+) -> None:
+    """Write the same batches behind what each cluster has of a topic, partitions side by side.
+
+    Unless `is_distinct` few batches are written again and again, in turn.
+    """
+    stamp_ms = now_ms()
+    batches = _distinct_batches(workload, stamp_ms)
+    if not is_distinct:
+        few = [next(batches) for _ in range(min(FEW, workload.batches_per_partition))]
+        batches = cycle(few)
+    async with AsyncExitStack() as stack:
+        opened = [
+            await stack.enter_async_context(open_cluster(one.addresses, client_id="bench"))
+            for one in clusters
+        ]
+        leaders = [await one.leader(topic, 0) for one in opened]
+        in_flight: deque[Pending[ProduceResponse]] = deque()
+        for _ in range(workload.batches_per_partition):
+            request = _produce_each(topic, [next(batches) for _ in range(workload.partitions)])
+            while len(in_flight) >= AHEAD * len(leaders):
+                _require_appended(await in_flight.popleft().wait())
+            in_flight.extend([await leader.send(request) for leader in leaders])
+        for pending in in_flight:
+            _require_appended(await pending.wait())
+
+
+def _distinct_batches(workload: Workload, stamp_ms: int) -> Iterator[bytes]:
+    """Yield batches of words of which no two records are alike."""
+    chance = random.Random(workload.record_bytes)
+    words = [chance.randbytes(4).hex().encode() for _ in range(WORDS)]
+    length = workload.record_bytes - NUMBER_BYTES
+    rests = [_value(chance, words, length) for _ in range(workload.records_per_batch)]
+    for number in count():
+        records = [
+            Record(place, stamp_ms, None, b"%015d" % (number * len(rests) + place) + rest)
+            for place, rest in enumerate(rests)
+        ]
+        yield build_batch(records, compression=workload.codec)
 
 
 async def drain(served: Served, topic: str, partition_ends: Sequence[int]) -> float:
@@ -141,6 +189,14 @@ def _produce(topic: str, partitions: Sequence[int], batch: bytes) -> ProduceRequ
             ),
         ),
     )
+
+
+def _produce_each(topic: str, batches: Sequence[bytes]) -> ProduceRequest:
+    partitions = tuple(
+        PartitionProduceData(index=index, records=batch) for index, batch in enumerate(batches)
+    )
+    data = TopicProduceData(name=topic, partition_data=partitions)
+    return ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=(data,))
 
 
 def _require_appended(answer: ProduceResponse) -> None:
