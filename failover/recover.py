@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Final
+from uuid import uuid4
 
 import trio
 
@@ -235,7 +236,8 @@ async def restore_witness(
     writes: list[Operation] = []
     # First: the witness may not say anew what an older one has said, with the number of that one.
     await take_number(zookeeper, paths, above=wanted.number)
-    for path, data in ((paths.pair, wanted.pair.encode()), (paths.active, wanted.active.encode())):
+    pair = wanted.pair if wanted.pair.pair else replace(wanted.pair, pair=uuid4().hex)
+    for path, data in ((paths.pair, pair.encode()), (paths.active, wanted.active.encode())):
         node = await zookeeper.get(path)
         writes.append(
             Create(path=path, data=data)

@@ -8,6 +8,7 @@ is under way. A witness that knows less than the evidence is contradicted, and n
     witness   evidence          judgement
     none      none              first start, if both clusters have answered
     none      some              contradicted: the witness has lost its memory
+    none      records are gone  contradicted: nobody can tell whether there was any
     epoch 3   epoch 2, or none  agreed; the cluster was away, its evidence is to be renewed
     epoch 3   epoch 4           contradicted: the witness is an old copy
     number 7  number 8          contradicted: the same, of before a promotion that was taken back
@@ -166,6 +167,8 @@ class SiteSeen:
     evidence: Evidence | None = None
     rivals: Mapping[str, Evidence] = field(default_factory=dict)
     fault: str | None = None
+    has_lost_evidence: bool = False
+    """Whether its topic of evidence has lost records, and holds none of this pair."""
     missing_replicas: int = 0
     """How many replicas more its evidence could have by now: the topic was made when brokers were
     away, or there were fewer."""
@@ -314,6 +317,13 @@ def _without_witness(seen: PairSeen) -> Judgement:
         return CannotTell(
             f"the witness holds nothing at {seen.path}, and whether this pair has run before is"
             f" not known: {'; '.join(faults)}"
+        )
+    lost = [name for name, one in sorted(seen.sites.items()) if one.has_lost_evidence]
+    if lost:
+        return Contradicted(
+            f"the witness holds nothing at {seen.path}, and {TOPIC} on {' and '.join(lost)} has"
+            " lost records, so nobody can tell whether this pair has run before: find out which"
+            " site takes writes, close the other, and run `failover recover --active SITE --write`"
         )
     for name, site in sorted(seen.sites.items()):
         for topic, rival in sorted(site.rivals.items()):

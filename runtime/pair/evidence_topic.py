@@ -1,7 +1,7 @@
 """The evidence topic of one cluster: read whole, and written one record at a time."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from runtime.pair.evidence import TOPIC, Evidence, EvidenceGarbled, decode_evidence
 from wire.errors import ErrorCode, describe
@@ -28,7 +28,15 @@ class EvidenceUnreadable(NetworkFault):
     """The topic is there, and does not tell what it holds; the message says why."""
 
 
-async def read_evidence(cluster: Cluster, key: bytes) -> Sequence[Evidence]:
+class Carried(NamedTuple):
+    """What one cluster carries: the newest evidence of each pair."""
+
+    newest: Sequence[Evidence] = ()
+    has_lost: bool = False
+    """Whether records of the topic are gone, and none with the key that was asked for is left."""
+
+
+async def read_evidence(cluster: Cluster, key: bytes) -> Carried:
     """Return the newest evidence of each pair that the cluster carries; none without the topic.
 
     Newest is what has the latest epoch and number, for as long as the cleaner keeps it: whoever
@@ -38,7 +46,7 @@ async def read_evidence(cluster: Cluster, key: bytes) -> Sequence[Evidence]:
     """
     view = (await cluster.metadata([TOPIC], refresh=True)).topics.get(TOPIC)
     if view is None or view.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        return ()
+        return Carried()
     if view.error_code != ErrorCode.NONE:
         raise EvidenceUnreadable(f"{TOPIC}: {describe(view.error_code)}")
     start = (await list_offsets(cluster, [PARTITION], EARLIEST))[PARTITION]
@@ -49,14 +57,17 @@ async def read_evidence(cluster: Cluster, key: bytes) -> Sequence[Evidence]:
             raise EvidenceUnreadable(f"{TOPIC}: {bound.name}")
     assert isinstance(start, int), "checked above"
     assert isinstance(end, int), "checked above"
-    carried = CarriedEvidence(key)
+    carried, has_records = CarriedEvidence(key), False
     try:
         async for header, batch in read_partition(cluster, *PARTITION, start, end):
             for record_key, value in _key_values(header, batch):
                 carried.replay(record_key, value)
+                has_records = True
     except CorruptBatch as fault:
         raise EvidenceUnreadable(f"{TOPIC}: {fault}") from fault
-    return carried.newest()
+    # A cleaner leaves the last record of each key, and the log's start where it is.
+    has_lost = not carried.has_met_ours and (start > 0 or (end > 0 and not has_records))
+    return Carried(carried.newest(), has_lost)
 
 
 def _key_values(header: BatchHeader, batch: memoryview) -> Iterator[tuple[bytes, bytes]]:
@@ -78,11 +89,13 @@ class CarriedEvidence:
         self._ours: Final = ours
         self._newest: dict[bytes, Evidence] = {}
         self._fault: EvidenceGarbled | None = None
+        self.has_met_ours = False
+        """Whether any record had the pair's key."""
 
     def replay(self, key: bytes, value: bytes) -> None:
         """Take the next record."""
         if key == self._ours:
-            self._fault = None
+            self._fault, self.has_met_ours = None, True
         try:
             found = decode_evidence(key, value)
         except EvidenceGarbled as fault:

@@ -84,7 +84,7 @@ async def look_at_site(
     with trio.move_on_after(timeout_s) as limit:
         try:
             view = await cluster.metadata(refresh=True)
-            evidence = await read_evidence(cluster, key_of(path, configuration.clusters))
+            carried = await read_evidence(cluster, key_of(path, configuration.clusters))
         except NetworkFault as fault:
             return SiteSeen(fault=str(fault))
     if limit.cancelled_caught:
@@ -93,9 +93,14 @@ async def look_at_site(
         cluster_id=view.cluster_id,
         topic_ids=frozenset(topic.topic_id for topic in view.topics.values() if topic.topic_id.int),
         missing_replicas=len(added_replicas(view)),
-        evidence=next((one for one in evidence if one.is_of(path, configuration.clusters)), None),
+        evidence=next(
+            (one for one in carried.newest if one.is_of(path, configuration.clusters)), None
+        ),
+        has_lost_evidence=carried.has_lost,
     )
-    return await _with_rivals(seen, evidence, view, name, configuration) if with_rivals else seen
+    return (
+        await _with_rivals(seen, carried.newest, view, name, configuration) if with_rivals else seen
+    )
 
 
 async def _with_rivals(

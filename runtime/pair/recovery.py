@@ -77,7 +77,10 @@ def _restore(
     seen: PairSeen, active: str | None, replaced: Collection[str]
 ) -> Restore | CannotRestore:
     told = {name: one.evidence for name, one in sorted(seen.sites.items()) if one.evidence}
-    if seen.active is None and not told:
+    lost = [name for name, one in sorted(seen.sites.items()) if one.has_lost_evidence]
+    if seen.active is None and not told and lost and not active:
+        return CannotRestore(f"{TOPIC} on {' and '.join(lost)} has lost its records{DECIDE}")
+    if seen.active is None and not told and not lost:
         return CannotRestore("no cluster that answers carries evidence of this pair")
     chosen = _named(seen, told, active) if active else _agreed(seen, told, replaced)
     if isinstance(chosen, str):
@@ -121,7 +124,7 @@ def _named(seen: PairSeen, told: Mapping[str, Evidence], chosen: str) -> ActiveS
     epochs = [one.epoch for one in told.values()]
     epochs += [one.moving_epoch for one in told.values() if one.moving_epoch is not None]
     epochs += [*seen.journals, *([] if seen.active is None else [seen.active.epoch])]
-    later = max(epochs) + 1
+    later = max(epochs, default=0) + 1
     if later >= LARGEST_EPOCH:
         return (
             f"epoch {later - 1} is the last there is, and no promotion of ours has got so far:"
@@ -179,12 +182,14 @@ def _carries(evidence: Evidence | None) -> str:
 
 
 def _pair(seen: PairSeen, told: Mapping[str, Evidence]) -> Pair:
-    """Return the pair with the ids that the clusters have now, where they answer."""
+    """Return the pair with the ids that the clusters have now, where they answer.
+
+    Its own id is empty where nobody knows it any more.
+    """
     newest = max(told.values(), key=lambda one: one.epoch, default=None)
     if newest is not None:
         pair, clusters = newest.pair, dict(newest.clusters)
     else:
-        assert seen.pair is not None or seen.active is not None, "something knows of the pair"
         pair = "" if seen.pair is None else seen.pair.pair
         clusters = {} if seen.pair is None else dict(seen.pair.clusters)
     clusters |= {name: one.cluster_id for name, one in seen.sites.items() if one.cluster_id}

@@ -12,12 +12,22 @@ from mirror.flow.pair_watch import told_pair
 from runtime.configuration.config import load
 from runtime.coordination.witness import ActiveSite, EvidenceNumber, Pair, WitnessPaths
 from runtime.coordination.zookeeper import Node, ZooKeeper
-from runtime.pair.evidence import TOPIC, CannotTell, Evidence, PairSeen, SiteSeen, judge
+from runtime.pair.evidence import (
+    TOPIC,
+    CannotTell,
+    Contradicted,
+    Evidence,
+    FirstStart,
+    PairSeen,
+    SiteSeen,
+    judge,
+)
 from runtime.pair.opening import look_at_pair, look_at_site
 from runtime.pair.rivals import RivalsUnknown
 from tests.dc_yaml import dc_yaml, flow
 from tests.doubles.fake_cluster import run_fake_cluster
 from wire.net import Cluster, open_cluster
+from wire.record_batch import Record, build_batch
 
 PATHS = WitnessPaths(root="/kafka-dr")
 
@@ -111,6 +121,44 @@ async def test_rivals_of_which_nobody_can_tell_keep_a_first_start_from_being_one
     judgement = judge(nothing)
     assert isinstance(judgement, CannotTell)
     assert "dc1: which topics other pairs move could not be found out" in judgement.reason
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "key", "has_lost"),
+    [
+        (0, 0, None, False),
+        (3, 3, None, True),
+        (0, 3, None, True),
+        (2, 3, b"/other a b", True),
+        (0, 1, b"/other a b", False),
+    ],
+)
+async def test_evidence_whose_records_are_gone_is_no_first_start(
+    tmp_path: Path, start: int, end: int, key: bytes | None, *, has_lost: bool
+) -> None:
+    file = tmp_path / "dc.yaml"
+    file.write_text(dc_yaml(flow("dc1", "dc2")))
+    async with (
+        run_fake_cluster() as fake,
+        open_cluster(fake.bootstrap, client_id="t") as cluster,
+    ):
+        log = fake.create_topic(TOPIC, 0).partitions[0]
+        log.start, log.end = start, end
+        if key is not None:
+            log.batches.append(build_batch([Record(0, 0, key, b"x")], base_offset=end - 1))
+        seen = await look_at_site(cluster, "dc1", load(file))
+    assert seen.has_lost_evidence is has_lost
+    judgement = judge(
+        PairSeen(
+            path="/r",
+            initial_active="dc1",
+            active=None,
+            pair=None,
+            journals=(),
+            sites={"dc1": seen},
+        )
+    )
+    assert isinstance(judgement, Contradicted if has_lost else FirstStart)
 
 
 def test_a_check_warns_of_evidence_that_goes_with_one_broker() -> None:

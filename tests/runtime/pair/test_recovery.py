@@ -11,6 +11,7 @@ from runtime.pair.evidence import (
     LARGEST_EPOCH,
     LARGEST_NUMBER,
     Agreed,
+    Contradicted,
     Evidence,
     EvidenceGarbled,
     PairSeen,
@@ -70,6 +71,16 @@ def test_an_old_copy_of_the_witness_is_overruled() -> None:
     )
     assert decide_recovery(seen) == Restore(
         pair=PAIR, active=ActiveSite(site="dc2", epoch=4), number=0
+    )
+
+
+def test_where_records_of_the_evidence_are_gone_a_person_names_the_active_site() -> None:
+    lost = SiteSeen(cluster_id="id-1", has_lost_evidence=True)
+    seen = wiped(lost, site("dc2", None))
+    assert isinstance(judge(seen), Contradicted)
+    assert "internal on dc1 has lost its records; decide which site is active" in why(seen)
+    assert decide_recovery(seen, active="dc1") == Restore(
+        pair=Pair(pair="", clusters=IDS), active=ActiveSite(site="dc1", epoch=1), number=0
     )
 
 
