@@ -11,6 +11,7 @@ from runtime.program.command import Act, Command, Completes, Option, Options, Wo
 from runtime.program.program import ExitStatus, Faults, Program
 
 MAX_WORKERS: Final = 64
+PROGRAMS: Final = ("mirror", "failover", "spark-audit", "failover.client")
 WITNESS: Final = "127.0.0.1:2181"
 
 JSON: Final = Option(names=("--json",), help="print JSON instead of text")
@@ -69,6 +70,25 @@ def _topics() -> Act:
     from mirror.commands.topics import topics
 
     return lambda options: _show(topics(options.configuration, options.flow, as_json=options.json))
+
+
+def _acls() -> Act:
+    from mirror.commands.acls import acls
+    from runtime.rights.needed import By
+
+    async def show(options: Options) -> int:
+        program = None if options.program is None else By(options.program)
+        for line in acls(
+            options.configuration,
+            options.flow,
+            program=program,
+            principal=options.principal,
+            as_json=options.json,
+        ):
+            print_line(line)
+        return ExitStatus.DONE
+
+    return show
 
 
 def _pause() -> Act:
@@ -159,6 +179,7 @@ def _take_over() -> Act:
 
 
 def _faults() -> Faults:
+    from mirror.commands.acls import NoPrincipal
     from mirror.commands.check import CheckFailed
     from mirror.commands.orders import OrderFailed
     from mirror.commands.position_words import PositionsUnreadable
@@ -173,6 +194,7 @@ def _faults() -> Faults:
             ConfigurationError,
             PropertiesWrong,
             AddressInUse,
+            NoPrincipal,
             CheckFailed,
             CommandFailed,
             PositionsUnreadable,
@@ -191,6 +213,13 @@ async def _show(page: Awaitable[str]) -> int:
 async def _show_line(line: Awaitable[str]) -> int:
     print_line(await line)
     return ExitStatus.DONE
+
+
+def _program(text: str) -> str:
+    """Return a program's name."""
+    if text not in PROGRAMS:
+        raise ArgumentTypeError(f"{text!r} is none of {', '.join(PROGRAMS)}")
+    return text
 
 
 def _count(text: str) -> int:
@@ -264,6 +293,37 @@ RUNNING: Final = (
         examples=("mirror topics dc.yaml", "mirror topics --json --flow 'dc1->dc2' dc.yaml"),
         reads_configuration=True,
         options=(Option(names=("--json",), help="print JSON instead of a table"), FLOW_OPTION),
+    ),
+    Command(
+        name="acls",
+        help="Print the commands that give the programs the rights that they need on both "
+        "clusters. Nothing is asked and nothing is changed.",
+        load=_acls,
+        examples=(
+            "mirror acls dc.yaml",
+            "mirror acls --program failover --principal User:failover dc.yaml",
+            "mirror acls --json --flow 'dc1->dc2' dc.yaml",
+        ),
+        reads_configuration=True,
+        options=(
+            Option(
+                names=("--program",),
+                metavar="PROGRAM",
+                convert=_program,
+                help="mirror, failover, spark-audit or failover.client; without it all of them",
+            ),
+            Option(
+                names=("--principal",),
+                metavar="PRINCIPAL",
+                help="who is given the rights; without it the user of each cluster's login",
+            ),
+            Option(names=("--json",), help="print JSON instead of commands"),
+            FLOW_OPTION,
+        ),
+        statuses={
+            ExitStatus.BAD_INPUT: "The input is bad, or a cluster's login names no user and "
+            "--principal is not given."
+        },
     ),
 )
 ORDERS: Final = (

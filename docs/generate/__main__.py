@@ -11,6 +11,7 @@ from docs.generate.commands import commands_page, statuses_page
 from docs.generate.configuration import configuration_page
 from docs.generate.map_format import map_format_page
 from docs.generate.metrics import metrics_page
+from docs.generate.rights import rights_page
 from docs.generate.states import states_page
 from docs.generate.witness import witness_page
 
@@ -25,6 +26,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
         "map-format.md": map_format_page,
         "metrics.md": metrics_page,
         "partition-states.md": states_page,
+        "rights.md": rights_page,
         "witness.md": witness_page,
     }
 )

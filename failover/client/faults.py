@@ -11,6 +11,7 @@ TIMED_OUT: Final = KafkaError._TIMED_OUT  # noqa: SLF001 - as above
 STATE: Final = KafkaError._STATE  # noqa: SLF001 - as above
 FATAL: Final = KafkaError._FATAL  # noqa: SLF001 - as above
 GAP: Final = KafkaError._GAPLESS_GUARANTEE  # noqa: SLF001 - as above
+NO_RIGHT_TO_GROUP: Final = KafkaError.GROUP_AUTHORIZATION_FAILED
 NO_SUCH_PARTITION: Final = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,

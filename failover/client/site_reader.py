@@ -8,7 +8,13 @@ from typing import Any, Final, TypeAlias
 from confluent_kafka import Consumer, KafkaException, Message
 from confluent_kafka import TopicPartition as PartitionOffset
 
-from failover.client.faults import NO_SUCH_PARTITION, PARTITION_EOF, code_of, offset_of
+from failover.client.faults import (
+    NO_RIGHT_TO_GROUP,
+    NO_SUCH_PARTITION,
+    PARTITION_EOF,
+    code_of,
+    offset_of,
+)
 from offset_translation.map_records import MapState, map_topic_name
 from offset_translation.offset_map import OffsetMap
 from runtime.configuration.config import ClusterConfig
@@ -91,6 +97,8 @@ class SiteReader:
         try:
             while True:
                 for message in self._consumer.consume(BATCH, POLL_S):
+                    if _is_passing(message):
+                        continue
                     deadline = monotonic() + READ_TIMEOUT_S
                     if _is_end(message, end):
                         return
@@ -108,13 +116,21 @@ class SiteReader:
         )
 
 
+def _is_passing(message: Message) -> bool:
+    """Tell whether a message is no record but a fault that keeps nothing from being read.
+
+    librdkafka looks for the coordinator of our group, which nobody joins and no application has a
+    right to.
+    """
+    error = message.error()
+    return error is not None and (error.retriable() or error.code() == NO_RIGHT_TO_GROUP)
+
+
 def _is_end(message: Message, end: int) -> bool:
     """Tell whether nothing more is to come; raises SiteUnreadable for what is an error."""
     error = message.error()
     if error is None or error.code() == PARTITION_EOF:
         return offset_of(message) >= end
-    if error.retriable():
-        return False
     raise SiteUnreadable(f"{message.topic()}-{message.partition()}: {error}")
 
 

@@ -1,0 +1,295 @@
+"""The rights that our own programs need on clusters with an authorizer: one table. Pure.
+
+The reference page, `mirror acls` and the test that runs everything with just these are made of it.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from runtime.configuration.flow_section import AclSync, FlowConfig, OffsetSyncs, PatternSet
+from wire.acls import CLUSTER_NAME, WILDCARD, Operation, PatternType, ResourceType
+
+READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE = (
+    Operation.READ,
+    Operation.WRITE,
+    Operation.CREATE,
+    Operation.DELETE,
+    Operation.ALTER,
+    Operation.DESCRIBE,
+)
+DESCRIBE_CONFIGS, ALTER_CONFIGS = Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS
+
+
+class By(Enum):
+    """The programs, each of which may have a user of its own."""
+
+    MIRROR = "mirror"
+    FAILOVER = "failover"
+    AUDIT = "spark-audit"
+    CLIENT = "failover.client"
+
+
+class At(Enum):
+    """The cluster of a flow on which a right is needed."""
+
+    SOURCE = "source"
+    TARGET = "target"
+
+
+class Thing(Enum):
+    """What a right is to, in the words of the reference page."""
+
+    TOPICS = "each mirrored topic"
+    GROUPS = "each group whose positions are kept in step"
+    CLUSTER = "the cluster"
+    EVIDENCE = "`pair-evidence.internal`"
+    OFFSETS = "`__consumer_offsets`"
+    MAP = "`<source>.offset-map.internal`"
+    CHECKPOINTS = "`<source>.checkpoints.internal`"
+    SET_ASIDE = "`<topic>.diverged` of each mirrored topic"
+    HEARTBEATS = "`heartbeats`"
+    OFFSET_SYNCS = "`mm2-offset-syncs.<other>.internal`"
+
+
+def _always(_: FlowConfig) -> bool:
+    return True
+
+
+def _carries_rights(flow: FlowConfig) -> bool:
+    return flow.acls is not AclSync.OFF
+
+
+def _carries_quotas(flow: FlowConfig) -> bool:
+    return flow.copies_quotas
+
+
+def _deletes(flow: FlowConfig) -> bool:
+    return flow.delete_gone_after_ms is not None
+
+
+def _sets_aside(flow: FlowConfig) -> bool:
+    return any(policy.value == "quarantine" for policy in flow.policies.values())
+
+
+def _beats(flow: FlowConfig) -> bool:
+    return flow.mirrormaker.heartbeats
+
+
+def _syncs_on(side: OffsetSyncs) -> Callable[[FlowConfig], bool]:
+    return lambda flow: flow.mirrormaker.offset_syncs is side
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Operations that one program needs on one thing, for a reason that people read."""
+
+    program: By
+    at: At
+    thing: Thing
+    operations: tuple[Operation, ...]
+    reason: str
+    applies: Callable[[FlowConfig], bool] = _always
+
+
+M, F, A, C = By.MIRROR, By.FAILOVER, By.AUDIT, By.CLIENT
+SOURCE, TARGET = At.SOURCE, At.TARGET
+T = Thing
+NEEDS: Final = (
+    Need(M, SOURCE, T.TOPICS, (READ,), "to fetch records"),
+    Need(M, SOURCE, T.TOPICS, (DESCRIBE_CONFIGS,), "for their settings to travel"),
+    Need(M, SOURCE, T.GROUPS, (DESCRIBE,), "for their positions"),
+    Need(M, SOURCE, T.OFFSETS, (READ,), "for positions as they are committed; else it polls"),
+    Need(M, SOURCE, T.EVIDENCE, (READ, WRITE, CREATE), "to say which site is active"),
+    Need(M, SOURCE, T.CLUSTER, (DESCRIBE,), "`acls` other than `off`", _carries_rights),
+    Need(M, SOURCE, T.CLUSTER, (DESCRIBE_CONFIGS,), "`client_quotas`", _carries_quotas),
+    Need(M, SOURCE, T.HEARTBEATS, (WRITE, CREATE), "`mirrormaker.heartbeats`", _beats),
+    Need(
+        M,
+        SOURCE,
+        T.OFFSET_SYNCS,
+        (WRITE, CREATE),
+        "`mirrormaker.offset_syncs: source`",
+        _syncs_on(OffsetSyncs.SOURCE),
+    ),
+    Need(M, SOURCE, T.SET_ASIDE, (WRITE, CREATE), "`quarantine`", _sets_aside),
+    Need(M, TARGET, T.TOPICS, (READ, WRITE, CREATE), "to make and write them, and read the end"),
+    Need(M, TARGET, T.TOPICS, (ALTER,), "for new partitions"),
+    Need(M, TARGET, T.TOPICS, (DESCRIBE_CONFIGS, ALTER_CONFIGS), "for settings to travel"),
+    Need(M, TARGET, T.TOPICS, (DELETE,), "`delete_gone_topics_after_ms`", _deletes),
+    Need(M, TARGET, T.GROUPS, (READ,), "to commit positions"),
+    Need(M, TARGET, T.MAP, (READ, WRITE, CREATE), "the offset map"),
+    Need(M, TARGET, T.MAP, (DESCRIBE_CONFIGS,), "to see that it is compacted"),
+    Need(M, TARGET, T.CHECKPOINTS, (READ, WRITE, CREATE), "checkpoints"),
+    Need(M, TARGET, T.EVIDENCE, (READ, WRITE, CREATE), "to say which site is active"),
+    Need(M, TARGET, T.CLUSTER, (DESCRIBE, ALTER), "`acls` other than `off`", _carries_rights),
+    Need(
+        M, TARGET, T.CLUSTER, (DESCRIBE_CONFIGS, ALTER_CONFIGS), "`client_quotas`", _carries_quotas
+    ),
+    Need(
+        M,
+        TARGET,
+        T.OFFSET_SYNCS,
+        (WRITE, CREATE),
+        "`mirrormaker.offset_syncs: target`",
+        _syncs_on(OffsetSyncs.TARGET),
+    ),
+    Need(M, TARGET, T.SET_ASIDE, (WRITE, CREATE), "`quarantine`", _sets_aside),
+    Need(F, SOURCE, T.TOPICS, (READ,), "to read what a site alone has"),
+    Need(F, SOURCE, T.TOPICS, (WRITE,), "to try whether a fence holds; nothing is written"),
+    Need(F, SOURCE, T.GROUPS, (DESCRIBE,), "to see members, and for their last positions"),
+    Need(F, SOURCE, T.EVIDENCE, (READ, WRITE, CREATE), "to say which site is active"),
+    Need(F, SOURCE, T.CLUSTER, (DESCRIBE, ALTER), "to close Apache Kafka by rights"),
+    Need(F, SOURCE, T.CLUSTER, (DESCRIBE_CONFIGS, ALTER_CONFIGS), "to close bundled brokers"),
+    Need(F, TARGET, T.TOPICS, (READ,), "to see how far they are mirrored"),
+    Need(F, TARGET, T.GROUPS, (READ,), "to move their positions"),
+    Need(F, TARGET, T.MAP, (READ, WRITE), "to follow the map and seal it"),
+    Need(F, TARGET, T.EVIDENCE, (READ, WRITE, CREATE), "to say which site is active"),
+    Need(F, TARGET, T.CLUSTER, (DESCRIBE, ALTER), "to lift a fence on Apache Kafka"),
+    Need(F, TARGET, T.CLUSTER, (DESCRIBE_CONFIGS, ALTER_CONFIGS), "the same on bundled brokers"),
+    Need(A, SOURCE, T.TOPICS, (READ, DESCRIBE_CONFIGS), "to compare records and settings"),
+    Need(A, SOURCE, T.GROUPS, (DESCRIBE,), "to compare positions"),
+    Need(A, SOURCE, T.CLUSTER, (DESCRIBE,), "to compare rights; else they are not compared"),
+    Need(A, TARGET, T.TOPICS, (READ, DESCRIBE_CONFIGS), "to compare records and settings"),
+    Need(A, TARGET, T.GROUPS, (DESCRIBE,), "to compare positions"),
+    Need(A, TARGET, T.MAP, (READ,), "to translate offsets"),
+    Need(A, TARGET, T.CLUSTER, (DESCRIBE,), "to compare rights; else they are not compared"),
+    Need(C, SOURCE, T.TOPICS, (READ, WRITE), "what the application itself does"),
+    Need(C, SOURCE, T.GROUPS, (READ,), "a consumer's own group"),
+    Need(C, TARGET, T.TOPICS, (READ, WRITE), "the same behind a switch"),
+    Need(C, TARGET, T.GROUPS, (READ,), "the same behind a switch"),
+    Need(C, TARGET, T.MAP, (READ,), "to go on behind a switch"),
+)
+"""Each line is needed; `tests/interop/test_least_rights.py` runs everything with just these."""
+MEANT: Final[Mapping[Thing, ResourceType]] = MappingProxyType(
+    {
+        **dict.fromkeys(Thing, ResourceType.TOPIC),
+        Thing.GROUPS: ResourceType.GROUP,
+        Thing.CLUSTER: ResourceType.CLUSTER,
+    }
+)
+
+
+class Named(NamedTuple):
+    """The resources of one entry. `widened` is the pattern of the file that no entry can say."""
+
+    name: str
+    pattern: PatternType = PatternType.LITERAL
+    widened: str | None = None
+
+
+class Grant(NamedTuple):
+    """One thing of a cluster, and what a program may do with it."""
+
+    cluster: str
+    program: By
+    kind: ResourceType
+    named: Named
+    operations: tuple[Operation, ...]
+    reasons: tuple[str, ...]
+
+    @property
+    def of(self) -> tuple[object, ...]:
+        """What one grant is for: cluster, program and thing."""
+        return self[:4]
+
+    def with_more(self, other: "Grant | None") -> "Grant":
+        """Return a grant of all that either lets."""
+        if other is None:
+            return self._replace(operations=tuple(sorted(self.operations)))
+        return self._replace(
+            operations=tuple(sorted({*other.operations, *self.operations})),
+            reasons=tuple(dict.fromkeys((*other.reasons, *self.reasons))),
+        )
+
+
+def grants(flow: FlowConfig, programs: Iterable[By], names: "InternalTopics") -> list[Grant]:
+    """Return what these programs need for a flow: one grant for each cluster, program and thing."""
+    merged: dict[tuple[object, ...], Grant] = {}
+    wanted = frozenset(programs)
+    for need in NEEDS:
+        if need.program in wanted and need.applies(flow):
+            for grant in granted(need, flow, names):
+                merged[grant.of] = grant.with_more(merged.get(grant.of))
+    return list(merged.values())
+
+
+def granted(need: Need, flow: FlowConfig, names: "InternalTopics") -> Iterator[Grant]:
+    """Yield what one line of the table means for a flow."""
+    cluster = flow.source if need.at is At.SOURCE else flow.target
+    for named in _named(need, flow, names):
+        yield Grant(
+            cluster, need.program, MEANT[need.thing], named, need.operations, (need.reason,)
+        )
+
+
+class InternalTopics(NamedTuple):
+    """The internal topics of a flow, by their names."""
+
+    map: str
+    evidence: str
+
+
+def _named(need: Need, flow: FlowConfig, names: InternalTopics) -> Iterator[Named]:
+    is_copy = need.at is At.TARGET
+    prefix = flow.names.prefix if is_copy else ""
+    one = {
+        Thing.CLUSTER: CLUSTER_NAME,
+        Thing.EVIDENCE: names.evidence,
+        Thing.OFFSETS: "__consumer_offsets",
+        Thing.MAP: names.map,
+        Thing.CHECKPOINTS: flow.names.checkpoints_topic,
+        Thing.HEARTBEATS: "heartbeats",
+        Thing.OFFSET_SYNCS: flow.names.offset_syncs_topic(flow.source if is_copy else flow.target),
+    }.get(need.thing)
+    if one is not None:
+        yield Named(one)
+    elif need.thing is Thing.GROUPS:
+        yield from named_by(flow.groups)
+    elif need.thing is Thing.SET_ASIDE:
+        yield from (_set_aside(topic) for topic in named_by(flow.topics))
+    else:
+        yield from (_behind(prefix, topic) for topic in named_by(flow.topics))
+
+
+def _behind(prefix: str, named: Named) -> Named:
+    if not prefix:
+        return named
+    if named.name == WILDCARD:
+        return named._replace(name=prefix, pattern=PatternType.PREFIXED)
+    return named._replace(name=prefix + named.name)
+
+
+def _set_aside(named: Named) -> Named:
+    """Return the topic of records set aside; those of many topics begin as the topics do."""
+    is_one = named.pattern is PatternType.LITERAL and named.name != WILDCARD
+    return named._replace(name=f"{named.name}.diverged") if is_one else named
+
+
+_NAME: Final = re.compile(r"(?:[A-Za-z0-9_.-]|\\[.-])+")
+_PREFIX: Final = re.compile(r"((?:[A-Za-z0-9_.-]|\\[.-])*?)\.\*")
+
+
+def named_by(patterns: PatternSet) -> Iterator[Named]:
+    """Yield the resources that the included patterns mean; Kafka's entries know no exclusion.
+
+    A pattern that is neither a name nor a prefix becomes every name.
+    """
+    for include in patterns.include:
+        for text in _alternatives(include.pattern):
+            if text == ".*":
+                yield Named(WILDCARD)
+            elif found := _PREFIX.fullmatch(text):
+                yield Named(found[1].replace("\\", ""), PatternType.PREFIXED)
+            elif _NAME.fullmatch(text):
+                yield Named(text.replace("\\", ""))
+            else:
+                yield Named(WILDCARD, widened=text)
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """Return the parts of `a|b`; a pattern with brackets stays whole."""
+    return [pattern] if re.search(r"[()\[\]{}]", pattern) else pattern.split("|")
