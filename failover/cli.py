@@ -83,6 +83,17 @@ def _serve() -> Act:
     return lambda options: stop_at_signals(serve_metrics, options)
 
 
+def _bootstrap() -> Act:
+    from failover.bootstrap.endpoint import serve_bootstrap
+    from failover.commands import stop_at_signals
+
+    async def serve(options: Options) -> int:
+        await serve_bootstrap(options.configuration)
+        return ExitStatus.DONE
+
+    return lambda options: stop_at_signals(serve, options)
+
+
 def _faults() -> Faults:
     from failover.journal.execute import RollbackStuck, StepFailed
     from failover.journal.journal import JournalUnreadable
@@ -216,6 +227,15 @@ PROGRAM: Final = Program(
             help="Serve metrics and keep the idle site closed, until a signal ends the program.",
             load=_serve,
             examples=("failover serve dc.yaml",),
+            reads_configuration=True,
+        ),
+        Command(
+            name="bootstrap",
+            help="Show clients of any language the way to the active site, until a signal.",
+            details="Clients have its address in `bootstrap.servers`. It carries what they ask to "
+            "find their brokers, and nothing else; several may run beside each other.",
+            load=_bootstrap,
+            examples=("failover bootstrap dc.yaml",),
             reads_configuration=True,
         ),
     ),

@@ -9,7 +9,12 @@ Section: TypeAlias = Mapping[str, Any]
 Topics: TypeAlias = str | Sequence[str] | Section
 """A pattern, several, or the whole section."""
 NOTHING: Final[Section] = MappingProxyType({})
-FREE_PORTS: Final[Section] = {"mirror_port": 0, "failover_port": 0, "audit_port": 0}
+FREE_PORTS: Final[Section] = {
+    "mirror_port": 0,
+    "failover_port": 0,
+    "audit_port": 0,
+    "bootstrap_port": 0,
+}
 LOGIN: Final[Section] = MappingProxyType({"username": "tests", "password": "of the tests"})
 """As `tests.zookeeper` has it."""
 NOWHERE: Final = "127.0.0.1:1"

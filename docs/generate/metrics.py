@@ -11,6 +11,8 @@ from prometheus_client.core import Metric
 from broker.log.cleaner_metrics import CleanerMetrics, CleanerState
 from broker.metrics import BrokerCollector, BrokerState, RequestMetrics
 from docs.generate.markdown import literal, page, section, sentence, table
+from failover.bootstrap.active_site import FollowedSite
+from failover.bootstrap.endpoint import EndpointCollector
 from failover.journal.journal import Journal
 from failover.journal.steps import PromotionKind, PromotionState
 from failover.serve.exporter import StatusCollector
@@ -42,6 +44,7 @@ def metrics_page() -> str:
         INTRODUCTION,
         section("`mirror run`", _table([*_rows(_mirror()), *_many()])),
         section("`failover serve`", _table(_rows(_failover()))),
+        section("`failover bootstrap`", _table(_rows(_bootstrap()))),
         section("`spark-audit`", _table(_rows(_audit()))),
         section("Bundled brokers", _table(_rows(_broker()))),
         section("Alerts", ALERTS_ARE, _alerts()),
@@ -94,6 +97,10 @@ def _failover() -> Iterable[Metric]:
         active=ActiveSite(site="dc2", epoch=1), sites=(), flows=(), unfinished=None, last=done
     )
     return collector.collect()
+
+
+def _bootstrap() -> Iterable[Metric]:
+    return EndpointCollector(FollowedSite()).collect()
 
 
 def _audit() -> Iterable[Metric]:

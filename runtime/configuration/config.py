@@ -8,11 +8,13 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from runtime.configuration import (
+    bootstrap_section,
     coordination_section,
     flow_section,
     metrics_section,
     security_section,
 )
+from runtime.configuration.bootstrap_section import BootstrapConfig, read_bootstrap
 from runtime.configuration.coordination_section import CoordinationConfig, joined, read_coordination
 from runtime.configuration.flow_section import FlowConfig, PatternSet, Policy, read_flow, read_site
 from runtime.configuration.metrics_section import MetricsConfig, read_metrics
@@ -66,6 +68,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "groups to leave: before the fence for plain consumers, behind it for those that follow "
         "the active site.",
         "failover.stop_timeout_ms": "How long a promotion waits for the mirror to stop the flow.",
+        **bootstrap_section.MEANINGS,
         "audit.output": "The folder of the results. Later audits compare with what lies there, so "
         "keep it.",
         "audit.driver_memory": "The memory of Spark's driver.",
@@ -147,6 +150,8 @@ class FailoverConfig:
     orphan_after_ms: int
     """A promotion that nobody has led for so long is finished or taken back by `serve`."""
     loss_budget: LossBudget
+    bootstrap: BootstrapConfig | None = None
+    """None where `failover bootstrap` is not to be run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,6 +285,7 @@ def _failover(
         is_standby_closed=section.choice("standby", STANDBY, "closed") == "closed",
         orphan_after_ms=section.integer("orphan_after_ms", 60_000, least=1_000),
         loss_budget=_loss_budget(section.section("loss_budget", required=False)),
+        bootstrap=read_bootstrap(section.section("bootstrap", required=False)),
     )
     section.finish()
     return failover

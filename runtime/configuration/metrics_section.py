@@ -27,6 +27,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "metrics.mirror_port": "The port of `mirror run`; worker *i* takes this plus 10 *i*.",
         "metrics.failover_port": "The port of `failover serve`.",
         "metrics.audit_port": "The port of `spark-audit metrics`.",
+        "metrics.bootstrap_port": "The port of `failover bootstrap`.",
         "metrics.token": "What readers show as `Authorization: Bearer`.",
         "metrics.token_file": "A file that holds `token`; read at each request.",
         "metrics.username": "The user that readers show by HTTP's basic scheme.",
@@ -55,6 +56,7 @@ class MetricsConfig:
     mirror_port: int
     failover_port: int
     audit_port: int
+    bootstrap_port: int
     advertised_host: str | None = None
     door: PageDoor = UNGUARDED
 
@@ -78,6 +80,7 @@ def read_metrics(section: Section) -> MetricsConfig:
         mirror_port=section.integer("mirror_port", 9401, least=0, most=65535),
         failover_port=section.integer("failover_port", 9402, least=0, most=65535),
         audit_port=section.integer("audit_port", 9403, least=0, most=65535),
+        bootstrap_port=section.integer("bootstrap_port", 9404, least=0, most=65535),
         door=door,
     )
     section.finish()
@@ -92,18 +95,23 @@ def _door(section: Section) -> PageDoor:
         raise section.error("password", "is of no use without a username")
     if username is not None and ":" in username:
         raise section.error("username", "must not hold a colon: HTTP ends the name there")
-    tls = _tls(section.section("tls", required=False))
+    tls = read_server_tls(section.section("tls", required=False), has_readers=True)
     reader = None
     if username is not None and password is not None:
         reader = Reader(username=username, password=password)
     return PageDoor(tls=tls, token=token, reader=reader)
 
 
-def _tls(section: Section) -> PageTls | None:
+def read_server_tls(section: Section, *, has_readers: bool = False) -> PageTls | None:
+    """Take a section `tls` of a server; None where it is empty. Raises ConfigurationError.
+
+    `has_readers`: commands of ours read from it, and know its authorities by `ca`.
+    """
     certificate = section.file_path("certificate", is_secret="key" not in section.values)
     key = section.file_path("key", is_secret=True)
     key_password = section.secret("key_password", required=False)
-    ca, client_ca = section.file_path("ca"), section.file_path("client_ca")
+    ca = section.file_path("ca") if has_readers else None
+    client_ca = section.file_path("client_ca")
     section.finish()
     if certificate is None:
         if section.values:

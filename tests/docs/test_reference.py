@@ -23,7 +23,13 @@ SUFFIXES = ("", "_total", "_bucket", "_count", "_sum")
 PROGRAMS = ("broker", "mirror", "failover", "spark_audit")
 ALERTS = ROOT / "deploy" / "prometheus" / "alerts.yml"
 DASHBOARD = ROOT / "deploy" / "grafana" / "kafka-disaster-recovery.json"
-NO_METRICS = {"mirror_port", "failover_port", "audit_port", "mirror_cpu_s_per_gib"}
+NO_METRICS = {
+    "mirror_port",
+    "failover_port",
+    "audit_port",
+    "bootstrap_port",
+    "mirror_cpu_s_per_gib",
+}
 """Keys of the configuration, and of the demo's verdict."""
 
 
