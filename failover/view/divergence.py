@@ -104,6 +104,8 @@ class Pending:
     """It is decided about already, and waits for the flow back."""
     lack: Lack | None = None
     """Whether the active site has the partition at all, and had it before."""
+    may_be_copies: bool = False
+    """Whether no map tells them from copies of the active site's: its topic may have been lost."""
 
     def line(self) -> str:
         """Return it as a line of text, with the command that leads on."""
@@ -120,6 +122,13 @@ class Pending:
                 f" {self.start} to {self.stop - 1}, and it is gone from {self.active}:"
                 f" `failover promote {self.site}` makes them active; or copy what is to stay, and"
                 f" delete the topic on {self.site}"
+            )
+        if self.may_be_copies:
+            return (
+                f"{self.partition}: {self.site} has {self.records} records at offsets {self.start}"
+                f" to {self.stop - 1} that may be copies of {self.active}'s: the map of them is"
+                f" empty. `mirror rebuild-map --flow '{self.active}->{self.site}'` looks whether"
+                " they are, and with --write makes the map anew"
             )
         made = f"; {self.active} does not have it: the restart makes it there, empty"
         return (
@@ -198,14 +207,16 @@ class Comparison:
                     taken = stop
             await self._list_part(partition, taken, end)
         await self.from_active.refresh(never)
+        held = {where for where, end in (await self.active.known_ends(never)).items() if end > 0}
         for partition, found in sorted((await find_mirrored_ends(self.from_active, never)).items()):
             for start, stop in await self._merged(partition, starts[partition]):
                 await self._list_part(
                     partition, max(start, starts[partition]), stop, is_merged=True
                 )
             behind = found.target_end
+            may_be_copies = partition in held and not self.from_active.knows(partition)
             for start, stop in found.foreign:
-                await self._list_part(partition, start, stop)
+                await self._list_part(partition, start, stop, may_be_copies=may_be_copies)
                 behind = max(behind, stop)
             # A promotion that was taken back may have left its seal, and what lies behind it.
             await self._list_part(partition, max(behind, starts[partition]), ends[partition])
@@ -234,7 +245,13 @@ class Comparison:
         return merged
 
     async def _list_part(
-        self, partition: TopicPartition, start: int, stop: int, *, is_merged: bool = False
+        self,
+        partition: TopicPartition,
+        start: int,
+        stop: int,
+        *,
+        is_merged: bool = False,
+        may_be_copies: bool = False,
     ) -> None:
         """List a part of the idle site's log, without what the mirror has brought there."""
         if start >= stop:
@@ -263,6 +280,7 @@ class Comparison:
                 keys=keys,
                 is_merged=is_merged,
                 lack=await self._lack(partition),
+                may_be_copies=may_be_copies,
             )
         )
 

@@ -164,7 +164,8 @@ def remedy(state: PartitionState, flow: str, topic: str, index: int, *, is_savab
         return BY_HAND[state]
     what = RESTART[state]
     if state is _S.TARGET_DIVERGED and not is_savable:
-        what = RESTART[_S.SOURCE_WENT_BACK]
+        what = RESTART[_S.SOURCE_WENT_BACK] + "; where the map's topic was lost, `mirror"
+        what += " rebuild-map` saves that"
     return f"`mirror restart {flow} {what.format(topic=topic, partition=f'{topic}:{index}')}"
 
 

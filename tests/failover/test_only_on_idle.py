@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
+from offset_translation.map_records import map_topic_name
 from tests.clusters import RunningCluster
 from tests.failover.both_ways import configure_both_ways, promote, wait_logged
 from tests.failover.promoting import run_mirror, tell, wait_mirroring
@@ -22,6 +23,7 @@ from tests.failover.two_sites import (
 pytestmark = pytest.mark.integration
 
 OWN = range(900, 903)
+MAP = map_topic_name("dc1")
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +88,23 @@ def test_a_partition_that_only_the_idle_site_has_is_set_aside(sites: Sites, tmp_
         produce(sites.dc1, topic, [1], partition=1)
         wait_length(sites.dc2, topic, len(OWN) + 1, 1)
         assert divergence(file)[0] == 0
+
+
+def test_copies_whose_map_is_gone_are_not_called_the_idle_sites_own(
+    sites: Sites, tmp_path: Path
+) -> None:
+    topic = "map-gone"
+    create_topic(sites.dc1, topic)
+    file = configure_both_ways(sites, tmp_path, "/p-map-gone", topic)
+    with run_mirror(file):
+        wait_mirroring(file)
+        produce(sites.dc1, topic, range(5))
+        wait_length(sites.dc2, topic, 5)
+        admin = AdminClient({"bootstrap.servers": sites.dc2.bootstrap, **QUIET})
+        admin.delete_topics([MAP])[MAP].result(30)
+        told = tell("divergence", str(file))
+    assert told.status == 1
+    assert (
+        f"{topic}-0: dc2 has 5 records at offsets 0 to 4 that may be copies of dc1's: the map of"
+        " them is empty. `mirror rebuild-map --flow 'dc1->dc2'`"
+    ) in told.output

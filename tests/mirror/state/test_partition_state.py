@@ -38,6 +38,7 @@ def test_every_stop_of_what_the_source_has_names_one_thing_to_do() -> None:
     assert told[diverged].startswith("`mirror restart dc1-dc2 orders:3 --quarantine`")
     unclear = remedy(diverged, "dc1-dc2", "orders", 3, is_savable=False)
     assert unclear.startswith("`mirror restart dc1-dc2 orders --from-earliest`")
+    assert unclear.endswith("where the map's topic was lost, `mirror rebuild-map` saves that")
     assert all(one.count("`") in {0, 2} for one in told.values())
 
 
