@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ OTHERS: Final = frozenset({"failover.client", "audit.prom", *SETTINGS})
 
 def unknown_keys(page: Path) -> Iterator[str]:
     """Yield a line for each key of the configuration that a page names and nobody reads."""
-    known = {part for key in all_keys() for part in _endings(key)}
+    known = _known_keys()
     text = page.read_text()
     for number, line in enumerate(prose(text).splitlines(), start=1):
         for span in SPAN.finditer(line):
@@ -32,6 +33,12 @@ def unknown_keys(page: Path) -> Iterator[str]:
             for key in _keys_of(yaml.safe_load("\n".join(block.lines)), ""):
                 if key not in known:
                     yield f"{page}:{block.first_line}: {key}"
+
+
+@cache
+def _known_keys() -> frozenset[str]:
+    """Return the keys that the parser asks for, and their parts, as pages write them."""
+    return frozenset(part for key in all_keys() for part in _endings(key))
 
 
 def _endings(key: str) -> Iterator[str]:
