@@ -68,10 +68,12 @@ profile: setup
 drill: setup
 	@$(BIN)/python -m tests.drill $(if $(MIRROR),--mirror) $(if $(FAILOVER),--failover) $(if $(AUDIT),--audit) $(if $(FAULTS),--faults $(FAULTS)) $(if $(APACHE),--apache) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(PARTITIONS),--partitions $(PARTITIONS))
 
-# More than 100,000 mutated requests; a part of them in `make test`. EACH=100000: so many at every API.
+# More than 100,000 mutated requests, and properties with many examples that are new each time;
+# `make test` has a part of both. EACH=100000: so many requests at every API.
 fuzz: setup
 	@$(if $(EACH),exec $(BIN)/python -m tests.fuzz --each $(EACH) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY));) \
-	FUZZ_FRAMES=$(or $(FRAMES),120000) FUZZ_SEED=$(or $(SEED),20) $(BIN)/pytest -q tests/fuzz
+	FUZZ_FRAMES=$(or $(FRAMES),120000) FUZZ_SEED=$(or $(SEED),20) $(BIN)/pytest -q tests/fuzz && \
+	HYPOTHESIS_PROFILE=many $(BIN)/pytest -q -m 'hypothesis and not interop'
 
 format: setup
 	$(BIN)/ruff check --fix .

@@ -1,6 +1,6 @@
-"""Hypothesis profiles, the order in which files are run, and the ZooKeeper that all share.
+"""The order in which files are run, and the ZooKeeper that all share.
 
-Hypothesis is derandomized by default; `HYPOTHESIS_PROFILE=thorough` makes a long search.
+Hypothesis is derandomized by default; `tests.properties` has its profiles.
 
 pytest-trio takes a clock only from the arguments of a test. With `usefixtures` the clock is made,
 and the test waits for real, so each such test names `autojump_clock` itself.
@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from hypothesis import HealthCheck, settings
 from xdist.scheduler.loadfile import LoadFileScheduling
 
 from tests.failover.two_sites import Sites, run_sites
+from tests.properties import register_profiles
 from tests.scheduling import rank, unit
 from tests.zookeeper import make_empty, run_witness
 
@@ -28,15 +28,7 @@ BUILD: Final = Path(__file__).parents[1] / "build"
 os.environ["XDG_CACHE_HOME"] = str(BUILD / "cache")
 """Archives of Java's classes: kept for the next run of this checkout, and gone with it."""
 
-settings.register_profile(
-    "default",
-    derandomize=True,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.register_profile("thorough", max_examples=2_000, deadline=None, print_blob=True)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
-
+register_profiles()
 
 gc.disable()
 """Until `pytest_collection_finish`: what is imported and collected stays, and is much to walk."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -24,6 +25,7 @@ from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from offset_translation.tail import Tail, TailGarbled
 from offset_translation.translation import translate, translate_back
+from tests.properties import examples
 from wire.topic_partition import TopicPartition
 
 DC1, DC2 = 0, 1
@@ -272,6 +274,7 @@ class BothWays(RuleBasedStateMachine):
 
 
 TestBothWays = BothWays.TestCase
+TestBothWays.settings = settings(max_examples=examples(50), deadline=None)
 
 
 def test_a_mirror_whose_sequences_go_back_is_noticed() -> None:

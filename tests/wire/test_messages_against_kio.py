@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.properties import examples
 from tests.wire import kio_referee
 from tests.wire.message_strategies import VERSIONED_CLASSES, case_name, messages
 from wire.schema import decode_prefix, encode
@@ -19,7 +20,7 @@ def test_a_message_has_the_fields_that_kio_has(cls: type[Any], version: int) -> 
 
 
 @pytest.mark.parametrize(("cls", "version"), KNOWN_TO_KIO, ids=case_name)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(4, 50))
 @given(data=st.data())
 def test_our_bytes_are_those_of_kio_in_both_directions(
     cls: type[Any], version: int, data: st.DataObject

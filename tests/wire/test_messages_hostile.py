@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.properties import examples
 from tests.wire.message_strategies import MESSAGE_CLASSES, case_name, messages
 from wire.primitives import MalformedMessage
 from wire.schema import decode, encode
@@ -32,7 +33,7 @@ def decode_or_refuse(cls: type[Any], raw: bytes, version: int) -> None:
 
 
 @pytest.mark.parametrize("cls", MESSAGE_CLASSES, ids=case_name)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(4))
 @given(data=st.data(), seed=st.integers(0, 2**32))
 def test_a_mutated_message_is_decoded_or_refused(
     cls: type[Any], data: st.DataObject, seed: int
@@ -51,7 +52,7 @@ def test_a_mutated_message_is_decoded_or_refused(
 
 
 @pytest.mark.parametrize("cls", MESSAGE_CLASSES, ids=case_name)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=examples(3, 20))
 @given(data=st.data())
 def test_a_truncated_message_is_refused_wherever_it_is_cut(
     cls: type[Any], data: st.DataObject

@@ -71,7 +71,7 @@ def test_all_portions_together_are_the_whole(holders: dict[TopicPartition, str])
 def test_workers_that_share_a_flow_keep_its_rates_whoever_has_what(
     stages: list[dict[TopicPartition, str]],
 ) -> None:
-    rate, slow, size, each_ms = 100 * KIB, 20 * KIB, 1_000, 20_000
+    rate, slow, size, each_ms = 100 * KIB, 20 * KIB, 1_000, 5_000
     config = ThrottleConfig(flow=rate, topics=(("u", slow),))
     throttles = {worker: Throttle(config, 0) for worker in "abc"}
     passed = {"t": 0, "u": 0}

@@ -12,6 +12,7 @@ from spark_audit.flow_audit import FlowResult, audit_flow
 from spark_audit.result.coverage import why_not_compared
 from spark_audit.result.report import finding_line
 from spark_audit.scan.last_values import EVERY_KEY, value_digest
+from tests.properties import examples
 from tests.spark_audit.audits import planner_of
 from tests.spark_audit.keyed_sites import PLACE, KeyedSites, crossed, key_of
 from tests.spark_audit.logs import MemoryReader, Pair, snapshot_of
@@ -68,7 +69,7 @@ def built(taken: Sequence[Step]) -> KeyedSites:
     return sites
 
 
-@settings(max_examples=40)  # two whole audits each
+@settings(max_examples=examples(20))  # two whole audits each
 @given(steps, st.sets(st.integers(0, 1)))
 def test_once_all_is_mirrored_the_keys_are_found_that_end_differently(
     taken: list[Step], cleaned: set[int]
@@ -86,7 +87,7 @@ def test_once_all_is_mirrored_the_keys_are_found_that_end_differently(
         assert found == sites.differing()
 
 
-@settings(max_examples=40)  # two whole audits each
+@settings(max_examples=examples(20))  # two whole audits each
 @given(steps)
 def test_what_is_in_flight_makes_no_key_differ_and_hides_no_other(taken: list[Step]) -> None:
     sites = built(taken)

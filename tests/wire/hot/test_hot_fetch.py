@@ -3,9 +3,10 @@
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.properties import examples
 from tests.wire.message_strategies import messages
 from wire.headers import decode_response
 from wire.hot.fetch import (
@@ -51,6 +52,7 @@ def travelling(key: TopicKey, version: int) -> str | UUID:
 
 
 @pytest.mark.parametrize("version", FORWARDING)
+@settings(max_examples=examples(20))
 @given(limits=LIMITS, session=SESSIONS, wanted=WANTED, forgotten=FORGOTTEN, rack=st.text())
 def test_a_request_reads_as_what_was_meant(
     version: int,
@@ -108,6 +110,7 @@ def test_a_request_reads_as_what_was_meant(
 
 
 @pytest.mark.parametrize("version", range(4, 18))
+@settings(max_examples=examples(20))
 @given(data=st.data())
 def test_any_answer_says_what_the_schema_codec_reads(version: int, data: st.DataObject) -> None:
     frame = body(version, data.draw(messages(FetchResponse, version)))

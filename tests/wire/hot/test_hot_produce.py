@@ -1,9 +1,10 @@
 """The hand-written Produce against the schema codec, over all versions."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.properties import examples
 from tests.wire.message_strategies import messages
 from wire.headers import LEAST_ANSWER_BYTES, SIZE_BYTES, decode_response
 from wire.hot.produce import (
@@ -46,6 +47,7 @@ def body(version: int, answer: ProduceResponse) -> bytes:
 
 
 @pytest.mark.parametrize("version", FORWARDING)
+@settings(max_examples=examples(20))
 @given(wanted=topics(), acks=st.sampled_from([-1, 1]), timeout_ms=st.integers(0, 2**31 - 1))
 def test_a_request_reads_as_what_was_meant(
     version: int, wanted: dict[str, list[Batch]], acks: int, timeout_ms: int
@@ -68,6 +70,7 @@ def test_a_request_reads_as_what_was_meant(
 
 
 @pytest.mark.parametrize("version", ProduceResponse.VERSIONS)
+@settings(max_examples=examples(20))
 @given(data=st.data())
 def test_any_answer_says_what_the_schema_codec_reads(version: int, data: st.DataObject) -> None:
     frame = body(version, data.draw(messages(ProduceResponse, version)))
@@ -91,6 +94,7 @@ def test_any_answer_says_what_the_schema_codec_reads(version: int, data: st.Data
 
 
 @pytest.mark.parametrize("version", FORWARDING)
+@settings(max_examples=examples(20))
 @given(wanted=topics(), says_more=st.booleans())
 def test_no_answer_is_shorter_than_the_least(
     version: int, wanted: dict[str, list[Batch]], says_more: bool

@@ -16,6 +16,7 @@ from broker.groups.consumer.group import ConsumerGroup, State
 from broker.groups.consumer.partitions import NONE, Partitions, TopicIdPartition, gathered
 from broker.groups.settings import ConsumerGroupSettings, GroupSettings
 from tests.broker.groups.driver import GROUP, Driver
+from tests.properties import examples
 from wire.errors import ErrorCode
 from wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 
@@ -273,4 +274,4 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
 
 
 TestConsumerGroupMachine = ConsumerGroupMachine.TestCase
-TestConsumerGroupMachine.settings = settings(max_examples=40, deadline=None)
+TestConsumerGroupMachine.settings = settings(max_examples=examples(20), deadline=None)
