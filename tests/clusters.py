@@ -8,7 +8,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from time import monotonic
 from typing import Any, Final
 
 from broker.up import SECRET
-from tests.forked import Process, start_program
+from tests.forked import Process, call_program, start_program
 from tests.zookeeper import USER, write_password
 
 READY_TIMEOUT_S: Final = 180
@@ -283,13 +282,7 @@ def run_broker_program(
     arguments: Sequence[str], *, timeout_s: float = 120
 ) -> subprocess.CompletedProcess[str]:
     """Run the program `broker` until it ends by itself; for start-up errors."""
-    return subprocess.run(
-        [sys.executable, "-m", "broker.cli", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
+    return call_program("broker.cli", *arguments).finish(timeout_s)
 
 
 def is_alive(pid: int) -> bool:
