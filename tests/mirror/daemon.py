@@ -35,6 +35,8 @@ from wire.topic_partition import TopicPartition
 
 TIMEOUT_S = 120
 STOP_TIMEOUT_S = 25
+LONGEST_PAUSE_S = 0.2
+"""A daemon that is looked at too often does little else."""
 
 MAP_WRITER = 90_001
 """A producer id that no cluster gives during a test."""
@@ -63,10 +65,11 @@ def one_flow(
 
 def wait_until(what: str, condition: Callable[[], bool], timeout_s: float = TIMEOUT_S) -> None:
     """Look again and again until it holds."""
-    deadline = monotonic() + timeout_s
+    deadline, pause_s = monotonic() + timeout_s, 0.05
     while not condition():
         assert monotonic() < deadline, f"not within {timeout_s} s: {what}"
-        pause(0.05)
+        pause(pause_s)
+        pause_s = min(1.2 * pause_s, LONGEST_PAUSE_S)
 
 
 async def wait_until_aside(what: str, condition: Callable[[], bool]) -> None:
