@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +27,7 @@ from pyspark.errors import PySparkException, PythonException
 
 from runtime.process.java import java_command
 from spark_audit.archive import write_archive
+from spark_audit.masters import absent_master
 from spark_audit.no_pandas import forgo_pandas, hidden_pandas
 
 _LOG_SETTINGS: Final = """\
@@ -50,6 +51,8 @@ _SHORT_JOBS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 """The JVM lives for seconds: the optimising compiler would not earn its time back."""
 _DAEMON: Final = "spark_audit.worker_daemon"
 _TRACEBACK: Final = "Traceback (most recent call last):"
+_MISMATCH: Final = "[PYTHON_VERSION_MISMATCH]"
+_OTHER_PYTHON: Final = " `--conf spark.pyspark.python` says which Python workers run."
 _PID_FILE: Final = "pid"
 _WRAPPER: Final = """#!/bin/bash
 echo $$ > {pid_file}
@@ -89,6 +92,8 @@ def open_session(
     `java` is for tests; raises JavaMissing when there is none, and SparkFailed for what
     Spark raises, to start or in the block. One at a time in a process.
     """
+    if cluster.master is not None and (absent := absent_master(cluster.master)) is not None:
+        raise SparkFailed(f"Spark: {absent}")
     forgo_pandas()
     with TemporaryDirectory(prefix="spark-audit-") as folder, _quiet_pandas():
         home = wrap_java(java or java_command(), Path(folder) / "java")
@@ -186,18 +191,29 @@ def _own_interrupt_handler() -> Iterator[None]:
 
 
 def _in_a_line(fault: Exception) -> str:
-    """Return what was said first; of a worker's exception the last line, behind its traceback."""
+    """Return what was said first; of a worker's exception the first line behind its traceback."""
     said = str(fault).strip()
     _, raised, behind = said.partition(_TRACEBACK)
     if raised or isinstance(fault, PythonException):
         # Behind a worker's traceback come Spark's own words and the frames of the JVM, indented.
         of_worker = (behind if raised else said).partition("\n\tat ")[0].splitlines()
         words = [line for line in of_worker if line.strip() and not line.startswith(" ")]
-        return f"a worker raised {words[-1] if words else type(fault).__name__}"
+        return f"a worker raised {_raised(words) or type(fault).__name__}"
     lines = said.splitlines() or [type(fault).__name__]
     if isinstance(fault, Py4JJavaError) and lines[1:]:
         return lines[1].removeprefix(": ")  # the first one names what was called
     return lines[0]
+
+
+def _raised(words: Sequence[str]) -> str:
+    """Return the line that names the exception, out of those of a traceback that are not indented.
+
+    It may go on over several lines, and another exception may have been raised on its way.
+    """
+    tracebacks = [number for number, line in enumerate(words) if line.startswith(_TRACEBACK)]
+    raised = words[tracebacks[-1] + 1 if tracebacks else 0 :]
+    line = raised[0] if raised else ""
+    return f"{line}{_OTHER_PYTHON if _MISMATCH in line else ''}"
 
 
 def _stop(context: SparkContext, home: Path) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,11 +13,21 @@ from time import monotonic
 import pyarrow as pa
 import pytest
 from pyspark import SparkContext
+from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
+from spark_audit.masters import absent_master
 from spark_audit.scan.reading import run_groups
-from spark_audit.session import PANDAS_COMPLAINT, SparkFailed, spark_failures, wrap_java
+from spark_audit.session import (
+    PANDAS_COMPLAINT,
+    Cluster,
+    SparkFailed,
+    open_session,
+    spark_failures,
+    wrap_java,
+)
 from tests.clusters import is_alive
+from tests.dc_yaml import NOWHERE
 
 START_TIMEOUT_S = 120
 
@@ -151,6 +162,66 @@ def test_a_query_that_is_wrong_is_a_failure_of_spark_in_one_line(spark: SparkCon
         SparkSession(spark).sql("SELECT nothing").collect()
     assert str(failed.value).startswith("Spark: [UNRESOLVED_COLUMN")
     assert "\n" not in str(failed.value)
+
+
+OTHER_PYTHON = """
+  An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "worker.py", line 3190, in main
+    check_python_version(infile)
+pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has \
+different version: 3.9 than that in driver: 3.11.
+Please check environment variables PYSPARK_PYTHON and PYSPARK_DRIVER_PYTHON are correctly set.
+"""
+ON_ITS_WAY = """
+Traceback (most recent call last):
+  File "a.py", line 1, in f
+KeyError: 'first'
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "a.py", line 3, in f
+ValueError: no such thing
+of two lines
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        (
+            OTHER_PYTHON,
+            (
+                "Spark: a worker raised pyspark.errors.exceptions.base.PySparkRuntimeError: "
+                "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that "
+                "in driver: 3.11. `--conf spark.pyspark.python` says which Python workers run."
+            ),
+        ),
+        (ON_ITS_WAY, "Spark: a worker raised ValueError: no such thing"),
+        ("", "Spark: a worker raised PythonException"),
+    ],
+)
+def test_of_what_a_worker_raises_the_line_is_told_that_names_it(said: str, line: str) -> None:
+    with pytest.raises(SparkFailed) as failed, spark_failures():
+        raise PythonException(message=said)
+    assert str(failed.value) == line
+
+
+def test_a_master_that_is_not_there_is_named_before_a_jvm_is_started() -> None:
+    cluster = Cluster(master=f"spark://{NOWHERE}")
+    no_java = Path("/no/java")
+    reason = f"Spark: the master {NOWHERE} is not there: "
+    with pytest.raises(SparkFailed, match=reason), open_session(cluster=cluster, java=no_java):
+        pass
+
+
+def test_one_of_several_masters_is_enough_and_others_kinds_are_sparks_to_find() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert absent_master(f"spark://{NOWHERE},127.0.0.1:{port}") is None
+    assert absent_master("k8s://https://nowhere") is None
+    assert absent_master("spark://host") == "spark://host: 'host' is no host:port"
 
 
 @pytest.mark.integration

@@ -21,7 +21,7 @@ from spark_audit.scan.scan_rows import RowKind, ScannedLog
 from spark_audit.scan.sinks import WindowSink
 from spark_audit.snapshot.side import Side
 from tests.doubles.fake_answers import fetch
-from tests.doubles.fake_cluster import FakeBroker, FakeCluster, run_fake_cluster
+from tests.doubles.fake_cluster import FakeBroker, FakeCluster, Raw, run_fake_cluster
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
 from wire.messages.fetch import FetchRequest, FetchResponse
@@ -119,6 +119,59 @@ async def test_an_answer_with_a_code_of_a_later_kafka_leaves_the_log_unread_by_i
         [[row]] = await trio.to_thread.run_sync(scan, [task])
     assert row.kind == RowKind.FAILURE.value
     assert "error 9999" in str(row.detail)
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        (ErrorCode.UNKNOWN_TOPIC_ID, "UNKNOWN_TOPIC_ID"),
+        (ErrorCode.INCONSISTENT_TOPIC_ID, "INCONSISTENT_TOPIC_ID"),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "UNKNOWN_TOPIC_OR_PARTITION"),
+    ],
+    ids=["made again", "made again, for a broker that knows both", "gone"],
+)
+async def test_a_topic_that_goes_while_it_is_read_is_named_and_never_read_as_another(
+    monkeypatch: pytest.MonkeyPatch, code: ErrorCode, why: str
+) -> None:
+    monkeypatch.setattr("spark_audit.scan.scan.PATIENCE_S", 0.3)
+    async with run_fake_cluster() as fake:
+        task = replace(_fill(fake, 2), stop=2, log_stop=2)
+        broker = fake.brokers[0]
+
+        async def answer(header: RequestHeader, request: FetchRequest) -> Any:
+            found = fetch(broker, header.api_version, request)
+            [topic] = found.responses
+            [partition] = topic.partitions
+            if not request.topics[0].partitions[0].fetch_offset:
+                [first, _] = fake.topics["t"].partitions[0].batches
+                known = replace(partition, records=first)
+            else:
+                known = replace(partition, error_code=code, records=b"")
+            return replace(found, responses=(replace(topic, partitions=(known,)),))
+
+        broker.scripts[FETCH] = answer
+        [rows] = await trio.to_thread.run_sync(scan, [task])
+    assert rows[-1].kind == RowKind.FAILURE.value
+    assert str(rows[-1].detail).startswith("dc1: t-0 at offset 1: ")
+    assert why in str(rows[-1].detail)
+
+
+async def test_a_broker_that_dies_while_it_is_read_and_is_back_soon_costs_no_record() -> None:
+    async with run_fake_cluster() as fake:
+        task = replace(_fill(fake, 2), stop=2, log_stop=2)
+        broker, deaths = fake.brokers[0], 0
+
+        async def answer(header: RequestHeader, request: FetchRequest) -> Any:
+            nonlocal deaths
+            if not deaths:
+                deaths += 1
+                return Raw(b"", cut=True)
+            return fetch(broker, header.api_version, request)
+
+        broker.scripts[FETCH] = answer
+        [rows] = await trio.to_thread.run_sync(scan, [task])
+    assert deaths == 1
+    assert sum(row.records for row in rows if row.kind == RowKind.RANGE.value) == 2
 
 
 async def test_logs_are_read_side_by_side() -> None:
