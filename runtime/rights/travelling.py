@@ -82,7 +82,7 @@ def rights_to_give(
 def given_on_target(right: Right, travelled: Travelled, sync: AclSync) -> Right | None:
     """Return the entry that the target is to have for this one; None for one that stays."""
     given = as_it_travels(right, sync)
-    if given is None or not _is_about(given, travelled):
+    if given is None or not is_about(given, travelled):
         return None
     if right.kind != ResourceType.TOPIC:
         return given
@@ -111,8 +111,8 @@ def as_it_travels(right: Right, sync: AclSync) -> Right | None:
     return None if operation is None else replace(right, operation=operation)
 
 
-def _is_about(right: Right, travelled: Travelled) -> bool:
-    """Tell whether an entry concerns something that the flow carries.
+def is_about(right: Right, travelled: Travelled) -> bool:
+    """Tell whether an entry of the source concerns something that the flow carries.
 
     Nobody knows the transactional ids of a flow, so all of their entries are about it.
     """

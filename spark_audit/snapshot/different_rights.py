@@ -1,4 +1,4 @@
-"""Rights to topics and to the cluster that differ between the sites. Pure.
+"""Rights that differ between the sites: to topics, groups, transactional ids, the cluster. Pure.
 
 A switch rests on them: applications may on the new site what they were given there. What the mirror
 carries and the target lacks is a finding. All else is shown and explained: MirrorMaker's rules keep
@@ -8,12 +8,13 @@ rights to write on the source, and the mirror takes none away.
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from enum import IntEnum
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from runtime.configuration.flow_section import AclSync
-from runtime.rights.travelling import as_it_travels
+from runtime.rights.travelling import Travelled, as_it_travels, is_about
 from runtime.write_fence import is_of_fence
-from wire.acls import WILDCARD, Operation, Permission
+from wire.acls import WILDCARD, Operation, Permission, ResourceType
 from wire.net.rights import LITERAL, PREFIXED, Right
 
 MOST_LISTED: Final = 1_000
@@ -21,15 +22,23 @@ MOST_LISTED: Final = 1_000
 KEPT_BACK: Final = "the mirror keeps rights to write on the source"
 NOT_CARRIED: Final = "the mirror carries no rights: `acls: off`"
 OF_CLUSTER: Final = "the mirror carries no such right to a cluster"
+GROUPS_KEPT: Final = "the mirror keeps rights to delete groups on the source"
 SURPLUS: Final = "the mirror takes no rights away"
 OF_FENCE: Final = "it closes a site for writes"
+_WORDS: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        ResourceType.TOPIC: "topic",
+        ResourceType.GROUP: "group",
+        ResourceType.TRANSACTIONAL_ID: "transactional id",
+    }
+)
 
 
 class DifferentRight(NamedTuple):
     """An entry that one site alone has. Without `explained` it is a finding."""
 
     resource: str
-    """As on the source: a topic, `prefix*`, `every topic`, or `the cluster`."""
+    """As on the source: a topic, `prefix*`, `every topic`, `group g`, or `the cluster`."""
     right: str
     is_on_source: bool
     explained: str | None
@@ -43,22 +52,20 @@ class DifferentRight(NamedTuple):
 
 
 def different_rights(
-    source: Collection[Right],
-    target: Collection[Right],
-    *,
-    mirrored: Mapping[str, str],
-    sync: AclSync,
-    prefix: str = "",
+    source: Collection[Right], target: Collection[Right], travelled: Travelled, sync: AclSync
 ) -> list[DifferentRight]:
-    """Return the entries for these topics that one site alone has, the findings first.
+    """Return the entries for what the flow carries that one site alone has, the findings first.
 
-    `mirrored` are the source's topics, each with its name on the target, which begins with
-    `prefix`. A right that arrives as another one, as MirrorMaker's rules have it, is looked for as
-    that.
+    A right that arrives as another one, as MirrorMaker's rules have it, is looked for as that.
     """
-    ours = {one for one in source if _concerns(one, mirrored.keys())}
-    back = {name: topic for topic, name in mirrored.items()}
-    theirs = {_by_sources_name(one, back, prefix) for one in target if _concerns(one, back.keys())}
+    back = {name: topic for topic, name in travelled.topics.items()}
+    ours = {one for one in source if _is_known(one) and is_about(one, travelled)}
+    there = replace(travelled, topics=dict.fromkeys(back, ""))
+    theirs = {
+        _by_sources_name(one, back, travelled.prefix)
+        for one in target
+        if _is_known(one) and is_about(one, there)
+    }
     travelling = {other for one in ours if (other := as_it_travels(one, sync))}
     missing = travelling - theirs
     found = [_only(one, is_on_source=True, explained=None) for one in sorted(missing)]
@@ -67,33 +74,21 @@ def different_rights(
         for one in sorted(ours - theirs - missing)
     )
     found += (
-        _only(one, is_on_source=False, explained=OF_FENCE if is_of_fence(one) else SURPLUS)
+        _only(one, is_on_source=False, explained=_why_surplus(one))
         for one in sorted(theirs - ours - travelling)
     )
     return _listed(found)
 
 
-def different_cluster_rights(
-    source: Collection[Right], target: Collection[Right], sync: AclSync
-) -> list[DifferentRight]:
-    """Return the entries for the clusters that one site alone has, the findings first."""
-    missing = {one for one in source if as_it_travels(one, sync)} - {*target}
-    found = [_only(one, is_on_source=True, explained=None) for one in sorted(missing)]
-    found += (
-        _only(one, is_on_source=one in source, explained=OF_CLUSTER)
-        for one in sorted(({*source} ^ {*target}) - missing)
-    )
-    return _listed([one._replace(resource="the cluster") for one in found])
-
-
-def _concerns(right: Right, topics: Collection[str]) -> bool:
-    if right.is_of_one:
-        return right.name in topics
-    return any(right.concerns(topic) for topic in topics)
+def _is_known(right: Right) -> bool:
+    """Return whether an entry is of a kind that any flow carries."""
+    return right.kind in _WORDS or right.kind == ResourceType.CLUSTER
 
 
 def _by_sources_name(right: Right, back: Mapping[str, str], prefix: str) -> Right:
     """Return an entry of the target as the source has it: see `given_on_target`."""
+    if right.kind != ResourceType.TOPIC:
+        return right
     if right.is_of_one:
         return replace(right, name=back[right.name])
     if not prefix or right.pattern != PREFIXED or not right.name.startswith(prefix):
@@ -106,20 +101,34 @@ def _by_sources_name(right: Right, back: Mapping[str, str], prefix: str) -> Righ
 def _why_not(right: Right, sync: AclSync) -> str:
     if is_of_fence(right):
         return OF_FENCE
+    if right.kind == ResourceType.CLUSTER:
+        return OF_CLUSTER
     if sync is AclSync.OFF:
         return NOT_CARRIED
-    return KEPT_BACK
+    return GROUPS_KEPT if right.kind == ResourceType.GROUP else KEPT_BACK
+
+
+def _why_surplus(right: Right) -> str:
+    if is_of_fence(right):
+        return OF_FENCE
+    return OF_CLUSTER if right.kind == ResourceType.CLUSTER else SURPLUS
 
 
 def _only(right: Right, *, is_on_source: bool, explained: str | None) -> DifferentRight:
-    resource = right.name
-    if right.pattern == PREFIXED:
-        resource += "*"
-    elif right.name == WILDCARD:
-        resource = "every topic"
+    resource = _resource(right)
     permission, operation = _name(Permission, right.permission), _name(Operation, right.operation)
     what = f"{permission} {operation} to {right.principal} from {right.host}"
     return DifferentRight(resource, what, is_on_source, explained)
+
+
+def _resource(right: Right) -> str:
+    if right.kind == ResourceType.CLUSTER:
+        return "the cluster"
+    what = _WORDS[right.kind]
+    if right.pattern == LITERAL and right.name == WILDCARD:
+        return f"every {what}"
+    name = f"{right.name}*" if right.pattern == PREFIXED else right.name
+    return name if right.kind == ResourceType.TOPIC else f"{what} {name}"
 
 
 def _name(kind: type[IntEnum], number: int) -> str:

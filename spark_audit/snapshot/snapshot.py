@@ -106,9 +106,7 @@ async def take_snapshot(
         partitions = {*on_source.logs, *on_target.logs}
         brought = await _brought(configuration, source, target, wants, partitions)
         names = {topic: flow.names.on_target(topic) for topic in on_source.topics}
-        rights, not_compared = await ask_rights(
-            source, target, mirrored=names, sync=flow.acls, prefix=flow.names.prefix
-        )
+        rights, not_compared = await ask_rights(source, target, flow, names)
         await _require_absent(
             target, {names[topic] for topic in on_source.topics - on_target.topics}
         )

@@ -1,9 +1,11 @@
 """Rights that differ between the sites: findings where the mirror carries them, else explained."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,11 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.configuration.flow_section import AclSync
+from runtime.configuration.config import load
+from runtime.configuration.flow_section import AclSync, PatternSet
 from runtime.rights.travelling import Travelled, rights_to_give
 from runtime.write_fence import Note, closing, noting
 from spark_audit.snapshot.cluster_bounds import Site
 from spark_audit.snapshot.different_rights import (
+    GROUPS_KEPT,
     KEPT_BACK,
     MOST_LISTED,
     NOT_CARRIED,
@@ -23,10 +27,10 @@ from spark_audit.snapshot.different_rights import (
     OF_FENCE,
     SURPLUS,
     DifferentRight,
-    different_cluster_rights,
     different_rights,
 )
 from spark_audit.snapshot.rights import ask_rights
+from tests.dc_yaml import dc_yaml
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.doubles.fake_rights import FakeRights
 from wire.acls import ResourceType
@@ -45,7 +49,11 @@ from wire.net.rights import (
 
 
 def right(
-    operation: int = READ, permission: int = ALLOW, topic: str = "t", pattern: int = LITERAL
+    operation: int = READ,
+    permission: int = ALLOW,
+    topic: str = "t",
+    pattern: int = LITERAL,
+    kind: int = ResourceType.TOPIC,
 ) -> Right:
     return Right(
         name=topic,
@@ -54,13 +62,18 @@ def right(
         operation=operation,
         permission=permission,
         pattern=pattern,
+        kind=kind,
     )
+
+
+ANYTHING = PatternSet(include=(re.compile(".*"),), exclude=())
+ONE_TOPIC = Travelled(topics={"t": "t"}, groups={"billing-1"}, group_names=ANYTHING)
 
 
 def differing(
     source: set[Right], target: set[Right], sync: AclSync = AclSync.DOWNGRADED
 ) -> list[DifferentRight]:
-    return different_rights(source, target, mirrored={"t": "t"}, sync=sync)
+    return different_rights(source, target, ONE_TOPIC, sync)
 
 
 def test_a_right_that_the_mirror_carries_and_the_target_lacks_is_a_finding() -> None:
@@ -106,14 +119,16 @@ def test_a_right_that_arrives_as_another_is_looked_for_as_that() -> None:
 
 
 def test_rights_are_looked_for_under_the_name_that_the_topic_has_on_the_target() -> None:
-    find = partial(different_rights, mirrored={"t": "dc1.t"}, sync=AclSync.DOWNGRADED)
+    copied = Travelled(topics={"t": "dc1.t"})
+    find = partial(different_rights, travelled=copied, sync=AclSync.DOWNGRADED)
     assert not find({right()}, {right(topic="dc1.t")})
     [lacking] = find({right()}, {right()})
     assert (lacking.resource, lacking.is_on_source, lacking.explained) == ("t", True, None)
     many = {right(topic="*"), right(topic="t", pattern=PREFIXED)}
+    prefixed = replace(copied, prefix="dc1.")
     there = {right(topic="dc1.", pattern=PREFIXED), right(topic="dc1.t", pattern=PREFIXED)}
-    assert not find(many, there, prefix="dc1.")
-    assert len(find(many, set(), prefix="dc1.")) == 2
+    assert not find(many, there, travelled=prefixed)
+    assert len(find(many, set(), travelled=prefixed)) == 2
     [surplus] = find(set(), {right(topic="dc1.t")})
     assert (surplus.is_on_source, surplus.explained) == (False, SURPLUS)
 
@@ -132,13 +147,57 @@ def _fields(one: Right) -> dict[str, Any]:
 
 def test_rights_to_a_cluster_are_shown_and_explained() -> None:
     of_cluster = replace(right(12, topic="kafka-cluster"), kind=ResourceType.CLUSTER)
-    [one] = different_cluster_rights({of_cluster}, set(), AclSync.DOWNGRADED)
+    [one] = differing({of_cluster}, set())
     assert one == DifferentRight(
         "the cluster", "ALLOW IDEMPOTENT_WRITE to User:a from *", True, OF_CLUSTER
     )
-    [one] = different_cluster_rights({of_cluster}, set(), AclSync.IDENTICAL)
+    [one] = differing({of_cluster}, set(), AclSync.IDENTICAL)
     assert one.explained is None
-    assert not different_cluster_rights({of_cluster}, {of_cluster}, AclSync.IDENTICAL)
+    assert not differing({of_cluster}, {of_cluster}, AclSync.IDENTICAL)
+    assert differing(set(), {of_cluster})[0].explained == OF_CLUSTER
+
+
+GROUP, TRANSACTIONAL_ID = ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "pattern", "shown"),
+    [
+        (GROUP, "billing", LITERAL, "group billing"),
+        (GROUP, "bill", PREFIXED, "group bill*"),
+        (GROUP, "*", LITERAL, "every group"),
+        (TRANSACTIONAL_ID, "tx", LITERAL, "transactional id tx"),
+        (TRANSACTIONAL_ID, "tx", PREFIXED, "transactional id tx*"),
+        (TRANSACTIONAL_ID, "*", LITERAL, "every transactional id"),
+        (ResourceType.TOPIC, "*", LITERAL, "every topic"),
+        (ResourceType.TOPIC, "t", PREFIXED, "t*"),
+    ],
+)
+def test_rights_to_groups_and_transactional_ids_prefixes_and_all_are_compared(
+    kind: ResourceType, name: str, pattern: int, shown: str
+) -> None:
+    describes = replace(right(8, topic=name, pattern=pattern), kind=kind)
+    [lacking] = differing({describes}, set())
+    assert (lacking.resource, lacking.explained) == (shown, None)
+    assert not differing({describes}, {describes})
+    [surplus] = differing(set(), {describes})
+    assert (surplus.resource, surplus.explained) == (shown, SURPLUS)
+
+
+def test_rights_to_delete_groups_and_to_write_by_a_transactional_id_stay_on_the_source() -> None:
+    deletes = replace(right(6, topic="billing"), kind=GROUP)
+    assert [one.explained for one in differing({deletes}, set())] == [GROUPS_KEPT]
+    writes = replace(right(WRITE, topic="tx"), kind=TRANSACTIONAL_ID)
+    assert [one.explained for one in differing({writes}, set())] == [KEPT_BACK]
+    assert [one.explained for one in differing({writes}, set(), AclSync.IDENTICAL)] == [None]
+
+
+def test_rights_to_groups_that_the_flow_leaves_out_and_of_other_kinds_are_no_matter() -> None:
+    none = replace(ONE_TOPIC, group_names=PatternSet(include=(), exclude=()), groups=())
+    reads = replace(right(topic="billing"), kind=GROUP)
+    assert not different_rights({reads}, set(), none, AclSync.IDENTICAL)
+    token = replace(right(topic="token"), kind=ResourceType.DELEGATION_TOKEN)
+    assert not differing({token}, set())
 
 
 rights = st.sets(
@@ -148,6 +207,7 @@ rights = st.sets(
         st.sampled_from([ALLOW, DENY]),
         st.sampled_from(["t", "*", "t1"]),
         st.sampled_from([LITERAL, PREFIXED]),
+        st.sampled_from([ResourceType.TOPIC, GROUP, TRANSACTIONAL_ID, ResourceType.CLUSTER]),
     )
 )
 
@@ -156,7 +216,7 @@ rights = st.sets(
 def test_what_the_mirror_would_give_is_what_is_found_and_behind_it_nothing(
     source: set[Right], target: set[Right], sync: AclSync
 ) -> None:
-    given_now = rights_to_give(source, target, Travelled(topics={"t": "t"}), sync)
+    given_now = rights_to_give(source, target, ONE_TOPIC, sync)
     found = [one for one in differing(source, target, sync) if one.explained is None]
     assert len(found) == len(given_now)
     assert all(one.explained for one in differing(source, target | {*given_now}, sync))
@@ -191,10 +251,13 @@ async def two_sites() -> AsyncIterator[tuple[list[Site], list[FakeRights]]]:
     ],
 )
 async def test_a_cluster_that_has_no_rights_or_tells_none_is_not_compared(
-    error: ErrorCode, why: str
+    tmp_path: Path, error: ErrorCode, why: str
 ) -> None:
+    file = tmp_path / "dc.yaml"
+    file.write_text(dc_yaml())
+    [flow] = load(file).flows
     async with two_sites() as (sites, held):
-        ask = partial(ask_rights, *sites, mirrored={"t": "t"}, sync=AclSync.DOWNGRADED)
+        ask = partial(ask_rights, sites[0], sites[1], flow, {"t": "t"})
         found, not_compared = await ask()
         assert ([one.explained for one in found], not_compared) == ([None], None)
         held[1].error = error
