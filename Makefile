@@ -65,8 +65,9 @@ profile: setup
 # FAILOVER=1: rounds of promotions, aborts and disasters between two sites instead.
 # AUDIT=1: random faults on the disks of two sites, and how many of them an audit finds, by kind.
 # PARTITIONS=2000: how long starts take and how soon leaders move, held against their bars.
+# GROUPS=1000: how soon so many groups are stable after a broker's death, and how long beats take.
 drill: setup
-	@$(BIN)/python -m tests.drill $(if $(MIRROR),--mirror) $(if $(FAILOVER),--failover) $(if $(AUDIT),--audit) $(if $(FAULTS),--faults $(FAULTS)) $(if $(APACHE),--apache) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(PARTITIONS),--partitions $(PARTITIONS))
+	@$(BIN)/python -m tests.drill $(if $(MIRROR),--mirror) $(if $(FAILOVER),--failover) $(if $(AUDIT),--audit) $(if $(FAULTS),--faults $(FAULTS)) $(if $(APACHE),--apache) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(PARTITIONS),--partitions $(PARTITIONS)) $(if $(GROUPS),--groups $(GROUPS))
 
 # More than 100,000 mutated requests, and properties with many examples that are new each time;
 # `make test` has a part of both. EACH=100000: so many requests at every API.

@@ -56,7 +56,8 @@ def _refusal(
         reason = f"{assignor!r} is none of {', '.join(settings.assignors)}"
         return Refusal(ErrorCode.UNSUPPORTED_ASSIGNOR, reason)
     try:
-        compiled(request.subscribed_topic_regex or "")
+        if request.subscribed_topic_regex:  # most beats have none, and this is a tenth of a beat
+            compiled(request.subscribed_topic_regex)
     except BadPattern as reason:
         words = f"SubscribedTopicRegex {request.subscribed_topic_regex!r}: {reason}"
         return Refusal(ErrorCode.INVALID_REGULAR_EXPRESSION, words)

@@ -1,7 +1,8 @@
 """`python -m tests.drill [--seed N] [--seconds N]`: exit status 0 kept, 1 offences, 2 no drill.
 
 With `--failover` promotions are drilled, by rounds; with `--audit` the audit, by planted faults.
-With `--partitions N` no faults are drawn: starts and moves of leaders are measured instead.
+With `--partitions N` no faults are drawn: starts and moves of leaders are measured instead; with
+`--groups N` how soon so many groups are stable after a broker's death.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from typing import TypeVar
 
 import trio
 
-from tests.drill import many_partitions, mirror_drill
+from tests.drill import many_groups, many_partitions, mirror_drill
 from tests.drill.audit import drill as audit_drill
 from tests.drill.cluster import DrillFailed
 from tests.drill.drill import Options, drill, report
@@ -42,12 +43,13 @@ def main() -> int:
     parser.add_argument("--apache", action="store_true", help="between sites of Apache Kafka")
     parser.add_argument("--rounds", type=int, default=10**6, help="so many promotions at most")
     parser.add_argument("--partitions", type=int, help="measure so many instead")
+    parser.add_argument("--groups", type=int, help="measure so many groups instead")
     given = parser.parse_args()
     folder = given.folder.absolute() / str(given.seed)
     shutil.rmtree(folder, ignore_errors=True)
     if given.audit:
         tell(f"drill AUDIT=1 SEED={given.seed} FAULTS={given.faults}")
-    elif given.partitions is None:
+    elif given.partitions is None and given.groups is None:
         tell(f"drill SEED={given.seed} SECONDS={given.seconds:g}")
     try:
         lines, is_kept = _kind(given)(given, folder)
@@ -67,6 +69,8 @@ def _kind(
 ) -> Callable[[argparse.Namespace, Path], tuple[list[str], bool]]:
     if given.partitions is not None:
         return _many
+    if given.groups is not None:
+        return _many_groups
     if given.failover:
         return _failover
     if given.audit:
@@ -77,6 +81,12 @@ def _kind(
 def _many(given: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:
     figures = _run(lambda: many_partitions.drill_many(folder, given.partitions))
     lines = many_partitions.report(figures, given.partitions)
+    return lines, not any(figure.is_missed for figure in figures)
+
+
+def _many_groups(given: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:
+    figures = _run(lambda: many_groups.drill_groups(folder, given.groups))
+    lines = many_groups.report(figures, given.groups)
     return lines, not any(figure.is_missed for figure in figures)
 
 

@@ -231,7 +231,8 @@ def _without_progress(story: Story, promises: Promises) -> Iterator[Offence]:
             if quiet_s < read.at_s < known_s:
                 first_s[_reader(read)] = read.at_s
     for who, at_s in sorted(first_s.items()):
-        within_s = promises.group_within_s if who == GROUP else promises.progress_within_s
+        is_group = who.startswith(GROUP)
+        within_s = promises.group_within_s if is_group else promises.progress_within_s
         if at_s > quiet_s + within_s:
             says = f"{who} was given nothing within {within_s:g} s of the last fault"
             yield _offence(Kind.NO_PROGRESS, "all logs", -1, says)
@@ -241,4 +242,4 @@ def _without_progress(story: Story, promises: Promises) -> Iterator[Offence]:
 
 def _reader(read: Read) -> str:
     """Return who must be served again: members of a group come and go, the group stays."""
-    return GROUP if read.in_group else read.who
+    return f"{GROUP} {read.group}".rstrip() if read.in_group else read.who

@@ -2,15 +2,16 @@
 
 python -m tests.drill.clients WHAT NAME BOOTSTRAP TOPIC PARTITIONS FILE [RATE]
 
-WHAT is produce, transact, consume, read, member or positions. It ends when its standard input does:
-then a producer waits for what is still on its way, a member of the group until that has read
-everything.
+WHAT is produce, transact, consume, read, or what one of a group does: `classic-member`,
+`newer-positions` and so on. It ends when its standard input does: then a producer waits for what is
+still on its way, a member of a group until that has read everything.
 """
 
 import faulthandler
 import random
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -26,7 +27,7 @@ from confluent_kafka import (
 )
 
 from tests.drill.history import UNTOLD, Acked, Read, Refused, content_of, keyed, value_of
-from tests.drill.members import be_member, watch_positions
+from tests.drill.members import PROTOCOLS, be_member, watch_positions
 from tests.drill.task import Task
 from tests.drill.transactions import transact
 
@@ -218,13 +219,13 @@ def _read(task: Task, message: Message, *, is_final: bool = False) -> Read:
     )
 
 
-DOES: Final = {
+DOES: Final[Mapping[str, Callable[[Task], None]]] = {
     "produce": produce,
     "transact": transact,
     "consume": consume,
     "read": read,
-    "member": be_member,
-    "positions": watch_positions,
+    **{f"{group}-member": partial(be_member, group) for group in PROTOCOLS},
+    **{f"{group}-positions": partial(watch_positions, group) for group in PROTOCOLS},
 }
 
 

@@ -25,18 +25,22 @@ from tests.drill.group_checker import check_group
 from tests.drill.history import Fault, line_of, read_events
 from tests.drill.injecting import inject
 from tests.drill.links import Links
+from tests.drill.members import CLASSIC, NEWER
 from tests.drill.workload import PARTITIONS, TOPIC, Group, Progress, open_clients
 
 PRODUCERS: Final = ("p0", "p1")
 TRANSACTORS: Final = ("t0",)
 CONSUMERS: Final = ("c0", "reread0")
 MEMBERS: Final = 2
+"""Of each group."""
 PROGRESS_S: Final = 15.0
 FIRST_ACKS_S: Final = 90.0
 LAST_WORDS_S: Final = 120.0
 DRAINED_S: Final = 240.0
 READ_S: Final = 240.0
 POLL_S: Final = 0.25
+OTHER_SEED: Final = 1_000_000
+"""Each group has a plan of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +56,7 @@ class Options:
     rate: int = 400
     progress_s: float = PROGRESS_S
     """After the last fault; a machine that is busy with other tests needs longer."""
+    groups: tuple[str, ...] = (CLASSIC, NEWER)
 
     @property
     def group_s(self) -> float:
@@ -97,8 +102,7 @@ async def _drill(options: Options, cluster: Cluster) -> Result:
             clients.start("produce", name)
         for name in TRANSACTORS:
             clients.start("transact", name)
-        clients.start("positions", "watcher")
-        group = Group(clients, MEMBERS)
+        groups = [Group(clients, name, MEMBERS) for name in options.groups]
         progress = Progress(options.folder, (*PRODUCERS, *TRANSACTORS, *CONSUMERS))
         await wait_first_acks(progress, (*PRODUCERS, *TRANSACTORS))
         began_s = monotonic()
@@ -108,17 +112,19 @@ async def _drill(options: Options, cluster: Cluster) -> Result:
                 file.write(line_of(fault))
                 died.extend(name for name in cluster.died() if name not in died)
 
-            absences = faults.plan_absences(options.seed, options.seconds, MEMBERS)
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(group.change, absences, note)
+                for number, group in enumerate(groups):
+                    seed = options.seed + number * OTHER_SEED
+                    absences = faults.plan_absences(seed, options.seconds, MEMBERS)
+                    nursery.start_soon(group.change, absences, note)
                 nursery.start_soon(inject, cluster, planned, note)
         quiet_s = monotonic()
         with trio.move_on_after(options.group_s):
-            await _wait_progress(progress, group, quiet_s)
+            await _wait_progress(progress, groups, quiet_s)
         seconds = monotonic() - began_s
         for name in (*PRODUCERS, *TRANSACTORS, *CONSUMERS):
             await clients.finish(name, LAST_WORDS_S)
-        for name in (*group.names, "watcher"):
+        for name in [name for one in groups for name in (*one.names, one.watcher)]:
             await clients.finish(name, DRAINED_S)
         died.extend(name for name in cluster.died() if name not in died)
         clients.start("read", "final")
@@ -154,16 +160,17 @@ async def wait_first_acks(progress: Progress, names: Sequence[str] = PRODUCERS) 
     raise DrillFailed("the producers were not acknowledged anything before the first fault")
 
 
-async def _wait_progress(progress: Progress, group: Group, quiet_s: float) -> None:
-    """Wait until every log takes records, and every consumer and the group are given some."""
+async def _wait_progress(progress: Progress, groups: Sequence[Group], quiet_s: float) -> None:
+    """Wait until every log takes records, and every consumer and group is given some."""
 
     def is_seen() -> bool:
         taken = set().union(*(progress.logs(name, quiet_s) for name in PRODUCERS))
         served = [progress.logs(name, quiet_s) for name in CONSUMERS]
-        shared = [progress.logs(name, quiet_s) for name in group.names]
-        return len(taken) == PARTITIONS and all(served) and any(shared)
+        shared = [any(progress.logs(name, quiet_s) for name in one.names) for one in groups]
+        return len(taken) == PARTITIONS and all(served) and all(shared)
 
-    progress.also(group.names)
+    for one in groups:
+        progress.also(one.names)
     progress.skip()
     while not is_seen():
         await trio.sleep(POLL_S)
@@ -179,7 +186,8 @@ def report(result: Result, options: Options) -> Iterator[str]:
     acked = len(result.story.acked)
     yield f"  {acked} records acknowledged, {acked / result.seconds:.0f} a second"
     yield f"  {len(result.story.refused)} given up by producers, {_longest_gap(result.story)}"
-    yield f"  {_group_says(result.story)}"
+    for group in options.groups:
+        yield f"  {_group_says(result.story, group)}"
     yield f"  {_transactions_say(result.story)}"
     yield f"  every log took records {_recovery_s(result.story):.1f} s after the last fault"
     for name in result.died:
@@ -192,12 +200,14 @@ def report(result: Result, options: Options) -> Iterator[str]:
     yield f"{kept}: 0 lost, 0 duplicates" if kept == "PASSED" else kept
 
 
-def _group_says(story: Story) -> str:
-    given = [(read.log, read.offset) for read in story.reads if read.in_group]
+def _group_says(story: Story, group: str) -> str:
+    given = [(read.log, read.offset) for read in story.reads if read.group == group]
     again = len(given) - len(set(given))
+    committed = sum(one.group == group for one in story.committed)
+    took = sum(one.group == group for one in story.took)
     return (
-        f"the group was given {len(given)} records, {again} of them again; it committed "
-        f"{len(story.committed)} times and took logs over {len(story.took)} times"
+        f"the {group} group was given {len(given)} records, {again} of them again; it committed "
+        f"{committed} times and took logs over {took} times"
     )
 
 

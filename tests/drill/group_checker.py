@@ -1,8 +1,9 @@
-"""Whether a group was given every record, and nothing again that it had committed. Pure."""
+"""Whether each group was given every record, and nothing again that it had committed. Pure."""
 
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import accumulate
 
 from tests.drill.checker import Kind, Offence, Story
@@ -11,7 +12,23 @@ from tests.drill.history import Committed, Position, Read, Took
 
 def check_group(story: Story) -> list[Offence]:
     """Return everything that is wrong, in the order of kind, log and offset."""
-    return sorted({*_reread(story), *_gone_back(story), *_missed(story)})
+    found: set[Offence] = set()
+    for one in _by_group(story):
+        found |= {*_reread(one), *_gone_back(one), *_missed(one)}
+    return sorted(found)
+
+
+def _by_group(story: Story) -> Iterator[Story]:
+    """Yield what happened in each group."""
+    reads = [read for read in story.reads if read.in_group]
+    for group in sorted({read.group for read in reads}):
+        yield replace(
+            story,
+            reads=[read for read in reads if read.group == group],
+            took=[one for one in story.took if one.group == group],
+            committed=[one for one in story.committed if one.group == group],
+            positions=[one for one in story.positions if one.group == group],
+        )
 
 
 def _reread(story: Story) -> Iterator[Offence]:
@@ -21,7 +38,7 @@ def _reread(story: Story) -> Iterator[Offence]:
     """
     steps: dict[str, list[Took | Committed | Read]] = defaultdict(list)
     everything: list[Took | Committed | Read] = [*story.took, *story.committed]
-    everything += [read for read in story.reads if read.in_group]
+    everything += story.reads
     for step in sorted(everything, key=lambda one: one.at_s):
         steps[step.log].append(step)
     for log, in_order in steps.items():
@@ -58,7 +75,7 @@ def _gone_back(story: Story) -> Iterator[Offence]:
 
 
 def _missed(story: Story) -> Iterator[Offence]:
-    given = {(read.log, read.offset) for read in story.reads if read.in_group}
+    given = {(read.log, read.offset) for read in story.reads}
     for log, contents in story.final.items():
         for offset, content in contents.items():
             if (log, offset) not in given:

@@ -69,6 +69,7 @@ class Read:
     content: str
     is_final: bool = False
     in_group: bool = False
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +79,7 @@ class Took:
     at_s: float
     who: str
     log: str
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +90,7 @@ class Committed:
     who: str
     log: str
     offset: int
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +102,7 @@ class Position:
     who: str
     log: str
     offset: int
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,8 @@ class Figure:
 
     def __str__(self) -> str:
         bar = "" if self.bar_s is None else f" (bar {self.bar_s:g} s{', MISSED' * self.is_missed})"
-        return f"{self.seconds:6.2f} s  {self.what}{bar}"
+        took = f"{self.seconds:6.2f} s" if self.seconds >= 1 else f"{self.seconds * 1_000:6.1f} ms"
+        return f"{took}  {self.what}{bar}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

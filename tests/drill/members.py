@@ -1,10 +1,13 @@
-"""A member of the drill's group, and who watches the group's positions; `clients` runs them.
+"""Members of the drill's groups, and who watches their positions; `clients` runs them.
+
+One group is of the classic protocol and one of the new one (KIP-848).
 
 What a member has been given is on disk before it is committed, so that one that is killed leaves no
 gap in the history that is not one.
 """
 
 import sys
+from collections.abc import Mapping
 from time import monotonic
 from typing import Final
 
@@ -13,12 +16,18 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from tests.drill.history import Committed, Position, Read, Took, content_of
 from tests.drill.task import Task
 
-GROUP: Final = "drill-group"
+CLASSIC: Final = "classic"
+NEWER: Final = "newer"
 COMMIT_EVERY_S: Final = 0.3
 SESSION_MS: Final = 6_000
 REBALANCE_MS: Final = 10_000
 """So long the coordinator waits for members that are alive and do not join again: one that waits in
 its commit for a coordinator that is away gives heartbeats all the while, and stops the others."""
+PROTOCOLS: Final[Mapping[str, Mapping[str, str | int]]] = {
+    CLASSIC: {"session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 1_000},
+    NEWER: {"group.protocol": "consumer"},
+}
+"""The brokers have the times of the new protocol (`cluster.SETTINGS`)."""
 MOST_AT_ONCE: Final = 500
 ASK_EVERY_S: Final = 0.5
 PATIENCE_S: Final = 5.0
@@ -26,20 +35,20 @@ DRAIN_S: Final = 60.0
 
 
 class Member:
-    """One consumer of the group; it commits what it has been given, and no more."""
+    """One consumer of a group; it commits what it has been given, and no more."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, group: str) -> None:
         self._task = task
+        self._group = group
         self._given: dict[int, int] = {}
         """By partition: the position behind what was given and is not committed."""
         self._consumer = Consumer(
             task.settings(
                 **{
-                    "group.id": GROUP,
+                    "group.id": group,
+                    **PROTOCOLS[group],
                     "enable.auto.commit": False,
                     "auto.offset.reset": "earliest",
-                    "session.timeout.ms": SESSION_MS,
-                    "heartbeat.interval.ms": 1_000,
                     "max.poll.interval.ms": REBALANCE_MS,
                     "fetch.wait.max.ms": 100,
                     "check.crcs": True,
@@ -70,7 +79,7 @@ class Member:
         at_s = monotonic()
         for one in partitions:
             log = self._task.log(one.partition)
-            self._task.note(Took(at_s=at_s, who=self._task.name, log=log))
+            self._task.note(Took(at_s=at_s, who=self._task.name, log=log, group=self._group))
 
     def _give_back(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         self._commit()
@@ -103,6 +112,7 @@ class Member:
                     offset=offset,
                     content=content,
                     in_group=True,
+                    group=self._group,
                 )
             )
 
@@ -127,7 +137,9 @@ class Member:
             if self._given.get(one.partition) == one.offset:
                 del self._given[one.partition]
             log = task.log(one.partition)
-            task.note(Committed(at_s=at_s, who=task.name, log=log, offset=one.offset))
+            task.note(
+                Committed(at_s=at_s, who=task.name, log=log, offset=one.offset, group=self._group)
+            )
 
     def _group_is_done(self) -> bool:
         """Return whether the group's positions have reached the end of all logs."""
@@ -143,14 +155,14 @@ class Member:
             return False
 
 
-def be_member(task: Task) -> None:
+def be_member(group: str, task: Task) -> None:
     """Read and commit as one of the group."""
-    Member(task).run()
+    Member(task, group).run()
 
 
-def watch_positions(task: Task) -> None:
+def watch_positions(group: str, task: Task) -> None:
     """Ask again and again what the group has committed."""
-    consumer = Consumer(task.settings(**{"group.id": GROUP}))
+    consumer = Consumer(task.settings(**{"group.id": group}))
     everything = [TopicPartition(task.topic, index) for index in range(task.partitions)]
     while not task.is_over(ASK_EVERY_S):
         asked_s = monotonic()
@@ -168,6 +180,7 @@ def watch_positions(task: Task) -> None:
                         who=task.name,
                         log=task.log(one.partition),
                         offset=max(one.offset, 0),
+                        group=group,
                     )
                 )
     consumer.close()

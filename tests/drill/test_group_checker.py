@@ -108,3 +108,16 @@ def test_the_group_makes_progress_whoever_of_it_does() -> None:
     assert [str(offence) for offence in check(story_of(nothing_more), promises)] == [
         "NO_PROGRESS: all logs: the group was given nothing within 15 s of the last fault"
     ]
+
+
+def test_each_group_is_held_against_its_own_history() -> None:
+    other: list[Event] = [
+        replace(one, group="other")
+        for one in GOOD
+        if isinstance(one, Took | Committed | Position) or (isinstance(one, Read) and one.in_group)
+    ]
+    assert found([*GOOD, *other]) == []
+    [missed] = found([*GOOD, *(one for one in other if one != other[1])])
+    assert (missed.kind, missed.offset) == ("MISSED", 0), "the other group was not given it"
+    back = replace(seen(0, 30.0), group="other")
+    assert [one.kind for one in found([*GOOD, *other, back])] == ["WENT_BACK"]

@@ -84,14 +84,25 @@ class Clients:
 class Group:
     """Members of one group, some of whom die and are followed by others."""
 
-    def __init__(self, clients: Clients, members: int) -> None:
+    def __init__(self, clients: Clients, name: str, members: int) -> None:
         self._clients = clients
+        self._of = name
         self._lives = [0] * members
         for member in range(members):
-            clients.start("member", self._name(member))
+            self._start(member)
+        if members:
+            clients.start(f"{name}-positions", self.watcher)
+
+    @property
+    def watcher(self) -> str:
+        """The client that asks for the group's positions."""
+        return f"{self._of}-watcher"
+
+    def _start(self, member: int) -> None:
+        self._clients.start(f"{self._of}-member", self._name(member))
 
     def _name(self, member: int) -> str:
-        return f"member{member}-{self._lives[member]}"
+        return f"{self._of}{member}-{self._lives[member]}"
 
     @property
     def names(self) -> list[str]:
@@ -107,7 +118,7 @@ class Group:
             self._clients.kill_one(name)
             await trio.sleep_until(began_s + absence.at_s + absence.lasts_s)
             self._lives[absence.member] += 1
-            self._clients.start("member", self._name(absence.member))
+            self._start(absence.member)
             note(Fault(at_s=at_s, ended_s=monotonic(), what=f"kill {name}"))
 
 
