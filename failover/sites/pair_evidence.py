@@ -48,7 +48,10 @@ class PairEvidence:
         return await self._write(frozenset())
 
     async def require_writable(self, sites: frozenset[str]) -> None:
-        """Say on these sites which one is active; raises NetworkFault where it cannot be said."""
+        """Say on these sites which one is active; raises NetworkFault where it cannot be said.
+
+        A topic of evidence that would not keep it gets its settings.
+        """
         await self._write(sites, only=sites)
 
     async def _write(
@@ -87,7 +90,9 @@ class PairEvidence:
             patience_s = TIMEOUT_S if name in required else others_s
             with trio.move_on_after(patience_s) as limit:
                 try:
-                    await write_evidence(site.cluster, evidence, now_ms())
+                    await write_evidence(
+                        site.cluster, evidence, now_ms(), sets_right=only is not None
+                    )
                 except NetworkFault as fault:
                     failed[name], faults[name] = brief(fault), fault
             if limit.cancelled_caught:

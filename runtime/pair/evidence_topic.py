@@ -1,14 +1,21 @@
 """The evidence topic of one cluster: read whole, and written one record at a time."""
 
+import logging
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from runtime.pair.evidence import TOPIC, Evidence, EvidenceGarbled, decode_evidence
 from wire.errors import ErrorCode, describe
+from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsAlterableConfig,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+)
 from wire.net import Cluster, NetworkFault, RequestRefused
 from wire.net.operations import EARLIEST, LATEST, append, list_offsets, read_partition
 from wire.net.retries import code_of
-from wire.net.topic_creation import ensure_topic
+from wire.net.topic_creation import TopicRefused, ensure_topic
 from wire.record_batch import (
     BatchHeader,
     CorruptBatch,
@@ -19,6 +26,11 @@ from wire.record_batch import (
 )
 from wire.topic_partition import TopicPartition
 
+_LOG = logging.getLogger(__name__)
+
+TOPIC_RESOURCE: Final = 2
+SET: Final = 0
+"""As DescribeConfigs and AlterConfigs number them."""
 PARTITION: Final = TopicPartition(TOPIC, 0)
 SETTINGS: Final = {"cleanup.policy": "compact", "unclean.leader.election.enable": "false"}
 """Evidence that lost its last record would agree with a witness that did."""
@@ -115,15 +127,55 @@ class CarriedEvidence:
         return [*self._newest.values()]
 
 
-async def write_evidence(cluster: Cluster, evidence: Evidence, now_ms: int) -> None:
+async def write_evidence(
+    cluster: Cluster, evidence: Evidence, now_ms: int, *, sets_right: bool = False
+) -> None:
     """Return once the evidence is durable on the cluster, which gets the topic if it has none.
 
-    Raises NetworkFault.
+    With `sets_right` a topic that somebody else has made, or changed, gets its settings first: with
+    others its records expire. That takes as long as asking for them. Raises NetworkFault.
     """
     await ensure_topic(cluster, TOPIC, replication_factor=None, configs=SETTINGS)
+    if sets_right:
+        await set_right(cluster)
     key, value = evidence.encode()
     batch = build_batch([Record(0, now_ms, key, value)])
     answer = await append(cluster, *PARTITION, batch)
     if answer.error_code != ErrorCode.NONE:
         cluster.forget(TOPIC)
         raise RequestRefused(f"writing to {TOPIC}", code_of(answer.error_code))
+
+
+async def set_right(cluster: Cluster) -> None:
+    """Give the topic the settings that keep its records; raises TopicRefused, naming them."""
+    resource = DescribeConfigsResource(
+        resource_type=TOPIC_RESOURCE, resource_name=TOPIC, configuration_keys=tuple(SETTINGS)
+    )
+    [told] = (await cluster.request(DescribeConfigsRequest(resources=(resource,)))).results
+    if told.error_code != ErrorCode.NONE:
+        _LOG.warning("%s: its settings are not known: %s", TOPIC, describe(told.error_code))
+        return
+    own = {one.name: one.value for one in told.configs}
+    wrong = {name: value for name, value in SETTINGS.items() if own.get(name) != value}
+    if not wrong:
+        return
+    changes = tuple(
+        IncrementalAlterConfigsAlterableConfig(name=name, config_operation=SET, value=value)
+        for name, value in sorted(wrong.items())
+    )
+    altered = IncrementalAlterConfigsResource(
+        resource_type=TOPIC_RESOURCE, resource_name=TOPIC, configs=changes
+    )
+    answer = await cluster.request(
+        IncrementalAlterConfigsRequest(resources=(altered,), validate_only=False)
+    )
+    listed = ",".join(f"{name}={value}" for name, value in sorted(wrong.items()))
+    [done] = answer.responses
+    if done.error_code != ErrorCode.NONE:
+        reason = (
+            f"evidence is not kept without {listed}, and setting that is refused:"
+            f" {done.error_message or describe(done.error_code)}; set it with `kafka-configs.sh"
+            f" --alter --topic {TOPIC} --add-config {listed}`"
+        )
+        raise TopicRefused(TOPIC, done.error_code, reason)
+    _LOG.warning("%s: was there without %s: set", TOPIC, listed)

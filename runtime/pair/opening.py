@@ -308,7 +308,7 @@ async def renew_evidence(
     evidence = evidence_of(configuration, seen.pair, seen.active, number=seen.number)
     for name in sites:
         try:
-            await write_evidence(clusters[name], evidence, now_ms())
+            await write_evidence(clusters[name], evidence, now_ms(), sets_right=True)
         except NetworkFault as fault:
             failed[name] = str(fault)
     return failed

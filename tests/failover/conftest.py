@@ -28,7 +28,7 @@ def mortal_sites(sites: Sites) -> Iterator[Sites]:
 def taken_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fake clusters, which make no topics, take evidence; `test_pair_evidence` is about that."""
 
-    async def take(*_: object) -> None:
+    async def take(*_: object, **__: object) -> None:
         await trio.lowlevel.checkpoint()
 
     monkeypatch.setattr(failover.sites.pair_evidence, "write_evidence", take)

@@ -54,7 +54,7 @@ def evidence(
     """Evidence whose dc1 fails, or takes so many seconds; and where it was written."""
     written: list[str] = []
 
-    async def write(cluster: object, _: Evidence, __: int) -> None:
+    async def write(cluster: object, _: Evidence, __: int, **___: object) -> None:
         if cluster == "dc1" and isinstance(dc1, NetworkFault):
             raise dc1
         await trio.sleep(dc1 if cluster == "dc1" and isinstance(dc1, float) else 0.1)
@@ -97,7 +97,7 @@ async def test_the_witness_holds_the_number_of_evidence_before_any_cluster_does(
     numbers: list[tuple[int, int]] = []
     witness = Witness()
 
-    async def write(_: object, evidence: Evidence, __: int) -> None:
+    async def write(_: object, evidence: Evidence, __: int, **___: object) -> None:
         await trio.lowlevel.checkpoint()
         held = EvidenceNumber.decode(witness.nodes[WitnessPaths(root="/r").evidence_number])
         numbers.append((held.number, evidence.number))
