@@ -14,7 +14,7 @@ SITE := $(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky --quiet -b
 help:
 	@echo "make run | make demo [DISASTER=1] | make test | make check | make format | make lock | make sbom | make docs | make clean"
 	@echo "make interop | make interop-quick | make bench [QUICK=1] [ONLY=mirror|broker|offsets|audit|replicated|drain|audit-growth] [RUNS=n] | make profile WHAT=mirror|broker"
-	@echo "make drill [MIRROR=1|AUDIT=1 [FAULTS=n]|FAILOVER=1 [APACHE=1] [ROUNDS=n]] [SEED=n] [SECONDS=n] [PARTITIONS=n] | make fuzz [SEED=n] [FRAMES=n] [EACH=n [ONLY=Fetch]]"
+	@echo "make drill [MIRROR=1|AUDIT=1 [FAULTS=n]|FAILOVER=1 [APACHE=1|SECURED=1] [ROUNDS=n]] [SEED=n] [SECONDS=n] [PARTITIONS=n] | make fuzz [SEED=n] [FRAMES=n] [EACH=n [ONLY=Fetch]]"
 
 setup: .venv/.installed
 
@@ -67,7 +67,7 @@ profile: setup
 # PARTITIONS=2000: how long starts take and how soon leaders move, held against their bars.
 # GROUPS=1000: how soon so many groups are stable after a broker's death, and how long beats take.
 drill: setup
-	@$(BIN)/python -m tests.drill $(if $(MIRROR),--mirror) $(if $(FAILOVER),--failover) $(if $(AUDIT),--audit) $(if $(FAULTS),--faults $(FAULTS)) $(if $(APACHE),--apache) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(PARTITIONS),--partitions $(PARTITIONS)) $(if $(GROUPS),--groups $(GROUPS))
+	@$(BIN)/python -m tests.drill $(if $(MIRROR),--mirror) $(if $(FAILOVER),--failover) $(if $(AUDIT),--audit) $(if $(FAULTS),--faults $(FAULTS)) $(if $(APACHE),--apache) $(if $(SECURED),--secured) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(PARTITIONS),--partitions $(PARTITIONS)) $(if $(GROUPS),--groups $(GROUPS))
 
 # More than 100,000 mutated requests, and properties with many examples that are new each time;
 # `make test` has a part of both. EACH=100000: so many requests at every API.

@@ -11,6 +11,7 @@ import random
 import shutil
 import sys
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,6 +23,7 @@ from tests.drill.cluster import DrillFailed
 from tests.drill.drill import Options, drill, report
 from tests.drill.failover import drill as failover_drill
 from tests.drill.failover import pairs
+from tests.drill.failover.stage import Stage
 from tests.interop.peers import PeerUnavailable
 
 FOLDER = Path("build/drill")
@@ -41,6 +43,7 @@ def main() -> int:
     parser.add_argument("--audit", action="store_true", help="drill the audit instead")
     parser.add_argument("--faults", type=int, default=700, help="plant so many for the audit")
     parser.add_argument("--apache", action="store_true", help="between sites of Apache Kafka")
+    parser.add_argument("--secured", action="store_true", help="promotions over TLS and SASL")
     parser.add_argument("--rounds", type=int, default=10**6, help="so many promotions at most")
     parser.add_argument("--partitions", type=int, help="measure so many instead")
     parser.add_argument("--groups", type=int, help="measure so many groups instead")
@@ -96,7 +99,7 @@ def _failover(given: argparse.Namespace, folder: Path) -> tuple[list[str], bool]
         folder=folder,
         seconds=given.seconds,
         rounds=given.rounds,
-        open_pair=pairs.apache if given.apache else pairs.bundled,
+        open_pair=_pair(given),
     )
 
     folder.mkdir(parents=True)
@@ -104,6 +107,12 @@ def _failover(given: argparse.Namespace, folder: Path) -> tuple[list[str], bool]
     judged = failover_drill.drill(options, tell)
     is_kept = not any(one.findings for one in judged)
     return [f"{'PASSED' if is_kept else 'FAILED'}: {len(judged)} rounds"], is_kept
+
+
+def _pair(given: argparse.Namespace) -> Callable[[Path], AbstractContextManager[Stage]]:
+    if given.apache:
+        return pairs.apache
+    return pairs.secured if given.secured else pairs.bundled
 
 
 def _audit(given: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:

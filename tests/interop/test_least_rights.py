@@ -185,10 +185,11 @@ def apache_kafka(folder: Path) -> Iterator[Stage]:
 
 
 def add_users(site: Site) -> None:
+    admin = administrator(site)  # kept until it has answered
     for user in USERS.values():
         info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
         change = UserScramCredentialUpsertion(user, info, RIGHT.encode())
-        administrator(site).alter_user_scram_credentials([change])[user].result(60)
+        admin.alter_user_scram_credentials([change])[user].result(60)
 
 
 async def tell_all(site: Site) -> None:

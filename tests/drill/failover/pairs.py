@@ -1,4 +1,4 @@
-"""The two sites of a drill of the failover: bundled brokers, or Apache Kafka with an authorizer."""
+"""The two sites of a drill of the failover: bundled, bundled over TLS and SASL, or Apache Kafka."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -10,18 +10,21 @@ from confluent_kafka.admin import AclOperation, ResourceType
 
 from tests.clusters import RunningCluster, run_together
 from tests.dc_yaml import dc_yaml, flow
+from tests.doubles.certificates import Certificates
 from tests.drill.failover.network import Way, run_network
 from tests.drill.failover.stage import PATH, Stage, dressed, own_port
 from tests.failover.two_sites import TIMEOUTS
 from tests.interop.peers import KAFKA_4_KRAFT
 from tests.interop.rights import KRAFT_AUTHORIZER, give
 from tests.interop.secured import SecuredKafka, run_secured
-from tests.secured_cluster import USER
+from tests.secured_cluster import RIGHT, SCRAM_MODULE, USER, Secured
+from wire.net.security import Mechanism
 
 HOST: Final = "127.0.0.1"
 SITES: Final = ("dc1", "dc2")
 PATTERN: Final = "drilled.*"
 SESSION_MS: Final = 4_000
+MECHANISM: Final = Mechanism.SCRAM_SHA_512
 
 
 @contextmanager
@@ -53,6 +56,53 @@ def _bundled_site(
     }
     return RunningCluster(
         name=name, data=folder / name, broker_count=1, overrides=settings, port=way.server[1]
+    )
+
+
+@contextmanager
+def secured(folder: Path) -> Iterator[Stage]:
+    """Run two bundled clusters whose programs and applications come over TLS and SASL.
+
+    The relays are before that listener. The drill itself looks at the logs over another one.
+    """
+    port = own_port()
+    ways = {name: Way(own_port(), (HOST, own_port())) for name in SITES}
+    guarded = {name: _guarded(folder / f"{name}-pem", way) for name, way in ways.items()}
+    pair = {name: _guarded_site(folder, name, ways[name], guarded[name]) for name in SITES}
+    sections = {name: one.section("SASL_SSL", MECHANISM) for name, one in guarded.items()}
+    file = _write(folder / "dc.yaml", sections, port)
+    clients = {name: one.client("SASL_SSL", MECHANISM) for name, one in guarded.items()}
+    with (
+        run_network(ways) as network,
+        run_together(*pair.values()),
+        dressed(folder, pair, network, (file, file), clients, port) as stage,
+    ):
+        yield stage
+
+
+def _guarded(folder: Path, way: Way) -> Secured:
+    folder.mkdir(parents=True)
+    return Secured(certificates=Certificates(folder), ports={"SASL_SSL": way.port})
+
+
+def _guarded_site(folder: Path, name: str, way: Way, guarded: Secured) -> RunningCluster:
+    made, own = guarded.certificates, own_port()
+    keystore = made.folder / "keystore.pem"
+    keystore.write_text(made.key(made.broker).read_text() + made.broker.read_text())
+    plain = f"PLAINTEXT://{HOST}:{own}"
+    settings = {
+        "group.initial.rebalance.delay.ms": "0",
+        "group.min.session.timeout.ms": "500",
+        "listeners": f"{plain},SASL_SSL://{HOST}:{way.server[1]}",
+        "advertised.listeners": f"{plain},SASL_SSL://{HOST}:{way.port}",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "sasl.enabled.mechanisms": MECHANISM.value,
+        "sasl.jaas.config": f'{SCRAM_MODULE} required user_{USER}="{RIGHT}";',
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(keystore),
+    }
+    return RunningCluster(
+        name=name, data=folder / name, broker_count=1, overrides=settings, port=own
     )
 
 
