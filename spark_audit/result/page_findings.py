@@ -13,7 +13,8 @@ MOST_FINDINGS: Final = 1_000
 """More rows are not shown; the page says how many there are and how to list them."""
 MOST_OPEN: Final = 100
 """So many rows are open to see; others are folded away."""
-MOST_OF_KEY: Final = 100
+MOST_OF_NAME: Final = 100
+"""So many characters of a key, and of a topic's name; the picture has the whole name."""
 RUNBOOK: Final = "operate/audit.html#what-to-do-about-findings"
 _NEXT: Final = {
     Kind.LOST: "mirror status",
@@ -34,6 +35,7 @@ _COLUMNS: Final = (
     "time",
     "why, and what to run next",
 )
+_OFFSETS: Final = ("source_offset", "target_offset", "records")
 _NUMBERS: Final = ("source offset", "target offset", "records")
 Row: TypeAlias = Mapping[str, Any]
 Anchors: TypeAlias = Mapping[tuple[str, int], str]
@@ -82,7 +84,7 @@ def findings_list(rows: Sequence[Row], anchors: Anchors) -> Iterator[str]:
 
 
 def _table(rows: Sequence[Row], anchors: Anchors) -> Iterator[str]:
-    yield '<div class="wide"><table>' + heads(*_COLUMNS, numbers=_NUMBERS)
+    yield '<div class="wide"><table class="cards">' + heads(*_COLUMNS, numbers=_NUMBERS)
     yield from (_finding(one, anchors) for one in rows)
     yield "</table></div>"
 
@@ -92,17 +94,29 @@ def _finding(one: Row, anchors: Anchors) -> str:
     time_ms = one["timestamp_ms"]
     command = _NEXT.get(kind)
     then = "" if command is None else f" <code>{command}</code>"
-    place = f"{shown(one['topic'])}-{one['partition']}"
+    place = f"{shown(one['topic'], MOST_OF_NAME)}-{one['partition']}"
     picture = anchors.get((one["topic"], one["partition"]))
     if picture is not None:
         place = f'<a href="#{picture}">{place}</a>'
-    return (
-        f'<tr><td>{shown(kind.value)}</td><td class="name">{place}</td>'
-        f"{numbers_of(one[side] for side in ('source_offset', 'target_offset', 'records'))}"
-        f'<td class="name">{shown(one["key"] or "", MOST_OF_KEY)}</td>'
-        f'<td class="time">{"" if time_ms is None else shown(record_time(time_ms))}</td>'
-        f'<td class="why">{shown(one["reason"])}.{then}</td></tr>'
+    cells = (
+        ("", shown(kind.value)),
+        ("name", place),
+        *(("number", _number(one[column])) for column in _OFFSETS),
+        ("name", shown(one["key"] or "", MOST_OF_NAME)),
+        ("time", "" if time_ms is None else shown(record_time(time_ms))),
+        ("why", f"{shown(one['reason'])}.{then}"),
     )
+    return f"<tr>{''.join(map(_cell, _COLUMNS, cells))}</tr>"
+
+
+def _number(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"
+
+
+def _cell(column: str, cell: tuple[str, str]) -> str:
+    """Return a cell with its column's name, which a narrow page shows before it."""
+    style, content = cell
+    return f'<td class="{style}" data-name="{column}">{content}</td>'
 
 
 def groups(flow: FlowReport, rows: Sequence[Row]) -> Iterator[str]:

@@ -46,4 +46,11 @@ svg text { fill: var(--soft); font: 11px system-ui, sans-serif }
 .wait { fill: var(--wait) } .late, .mark { fill: var(--bad) } .unsure { fill: var(--unsure) }
 .key-of span { display: inline-block; width: .8rem; height: .8rem; border-radius: 2px;
   margin: 0 .35rem 0 1rem; vertical-align: -1px }
+@media (max-width: 40rem) {
+  main { padding: .6rem .5rem 2rem } section, header { padding: .8rem }
+  svg text { font-size: 18px }
+  .cards tr:first-child, .cards td:empty { display: none }
+  .cards tr { display: block; border-bottom: 1px solid var(--line); padding: .5rem 0 }
+  .cards td { display: block; border: 0; padding: .05rem 0; text-align: left; max-width: none }
+  .cards td::before { content: attr(data-name) ": "; color: var(--soft) } }
 """

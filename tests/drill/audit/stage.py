@@ -20,7 +20,6 @@ from offset_translation.map_records import MirrorProducer, mirror_producer, piec
 from runtime.coordination.known_ends import KnownEnd, KnownEnds
 from runtime.coordination.map_registry import WitnessWriters, append_to_map
 from runtime.coordination.witness import WitnessPaths
-from runtime.coordination.zookeeper import open_zookeeper
 from spark_audit.result.store import FINDINGS, Result
 from spark_audit.session import open_session
 from tests.clusters import RunningCluster, cluster_in, run_together
@@ -30,7 +29,7 @@ from tests.drill.audit.judging import Told, told_by
 from tests.drill.audit.laying import MIRRORS, Laid, batches_at, damaged
 from tests.drill.audit.partitions import Planted
 from tests.drill.cluster import DrillFailed
-from tests.zookeeper import look
+from tests.zookeeper import look, open_witness_of_tests
 from wire.net import open_cluster
 from wire.net.group_operations import commit_group_offsets
 from wire.topic_partition import TopicPartition
@@ -218,7 +217,7 @@ async def _write_maps(
             piece_start(one.topic, one.partition, source_start=source, place=Place(place))
             for source, place in one.pieces or ()
         )
-    async with open_zookeeper(witness, session_timeout_ms=10_000) as zookeeper:
+    async with open_witness_of_tests(witness, session_timeout_ms=10_000) as zookeeper:
         for path, site in ((ONE_WAY, 1), (PREFIXED, 1), (BOTH_WAYS, 1), (BOTH_WAYS, 0)):
             source, target = SITES[1 - site], SITES[site]
             mirror = MirrorProducer(producer_id=MIRRORS[1 - site], producer_epoch=0)

@@ -81,11 +81,11 @@ def test_lost_records_in_a_row_are_one_row_with_their_number() -> None:
     verdict, findings = _audited()
     text = html_page(verdict, findings, now_ms=ENDED_MS, docs=None)
     assert verdict.answer is Answer.FINDINGS
-    rows = re.findall(r'<tr><td>(lost|altered)</td><td class="name">', text)
+    rows = re.findall(r'<tr><td class="" data-name="finding">(lost|altered)</td>', text)
     assert sorted(rows) == ["altered", "lost"]
     summary = re.findall(r'<tr><td>(\w+)</td><td class="number">(\d+)</td>', text)
     assert ("lost", "150") in summary
-    assert '<td class="number">150</td>' in text
+    assert '<td class="number" data-name="records">150</td>' in text
     assert "in its place with another value." in text
 
 
