@@ -152,7 +152,8 @@ class CommittedLog:
             if header.base_offset >= self._stop:
                 yield from self._skip_to(self._stop, HoleReason.GAP)
                 return
-            yield from self._skip_to(header.base_offset, HoleReason.GAP)
+            if header.base_offset > self.position:
+                yield from self._skip_to(header.base_offset, HoleReason.GAP)
             if not crc_is_valid(batch):
                 detail = f"the checksum of the batch at offset {header.base_offset} fails"
                 # At least one offset on: where it ends may be what is damaged.
@@ -184,7 +185,12 @@ class CommittedLog:
             if header.has_offset_holes:
                 found = _runs(header, list(iterate_record_heads(batch)))
             else:
-                found = [_run(header, header.base_offset, *times_and_tails(batch))]
+                run = _run(header, header.base_offset, *times_and_tails(batch, header))
+                if self.position <= run.first_offset and run.stop_offset <= self._stop:
+                    self.position = run.stop_offset
+                    yield run
+                    return
+                found = [run]
         except CorruptBatch as fault:
             detail = f"the batch at offset {header.base_offset}: {fault.reason}"
             yield from self._skip_to(header.next_offset, HoleReason.CORRUPT, detail)
