@@ -150,12 +150,16 @@ def _told(snapshot: Snapshot, untold: Mapping[TopicPartition, str]) -> Snapshot:
     return told
 
 
+def first_tasks(planner: Planner, kept: Kept = NOTHING_KEPT) -> list[ScanTask]:
+    """Return what an audit reads first: both logs, but for what is kept of them."""
+    return planner.ranges({of_log: span(links) for of_log, links in kept.items()})
+
+
 def _read_around(
     reader: Reader, planner: Planner, kept: Kept, untold: dict[TopicPartition, str]
 ) -> defaultdict[TopicPartition, Scanned]:
     """Return what is kept of both logs, and what is read around it."""
-    known = {of_log: span(links) for of_log, links in kept.items()}
-    scanned = by_partition(reader.scan(planner.ranges(known)), untold)
+    scanned = by_partition(reader.scan(first_tasks(planner, kept)), untold)
     for (side, place), links in kept.items():
         for link in links:
             for row in link.rows:

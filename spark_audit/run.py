@@ -14,7 +14,8 @@ from spark_audit.evidence.epochs import ask_epochs
 from spark_audit.evidence.remembered import Remembered, remembered
 from spark_audit.evidence.rows import EvidenceUnusable
 from spark_audit.evidence.store import load
-from spark_audit.flow_audit import FlowResult, audit_flow
+from spark_audit.flow_audit import FlowResult, Kept, audit_flow, first_tasks
+from spark_audit.read_ahead import ReadAhead
 from spark_audit.result.prometheus import textfile
 from spark_audit.result.store import (
     EARLIER,
@@ -105,18 +106,20 @@ def _audit_flows(
         cores=audit.cores, driver_memory=audit.driver_memory, cluster=cluster
     ) as spark:
         told = {} if reads_all else _told(spark, configuration, snapshots)
-        for taken in snapshots:
-            believed = _believed(configuration, taken, told)
-            snapshot = taken.without(believed.untold)
-            if not snapshot.partitions:
-                raise CannotTell(min(snapshot.untold.values()))
+        asked = [_asked(configuration, taken, told) for taken in snapshots]
+        planners = [Planner(snapshot, bootstrap, file) for snapshot, _ in asked]
+        reader = ReadAhead(
+            SparkReader(spark),
+            [first_tasks(one, kept) for one, (_, kept) in zip(planners, asked, strict=True)],
+        )
+        for planner, (snapshot, kept) in zip(planners, asked, strict=True):
             audited = audit_flow(
-                SparkReader(spark),
+                reader,
                 snapshot,
-                Planner(snapshot, bootstrap, file),
+                planner,
                 in_flight_limit_ms=audit.in_flight_limit_ms,
                 way_back=mirrored.get((snapshot.target, snapshot.source)),
-                kept=believed.kept,
+                kept=kept,
             )
             mirrored[snapshot.source, snapshot.target] = audited.mirrored
             result.append(audited.findings, audited.summary)
@@ -131,6 +134,17 @@ def _told(
     places = configuration.audit.evidence
     sites = {site for snapshot in snapshots for site in (snapshot.source, snapshot.target)}
     return {site: remembered(load(spark, places[site])) for site in sorted(sites & places.keys())}
+
+
+def _asked(
+    configuration: Configuration, taken: Snapshot, told: Remembered
+) -> tuple[Snapshot, Kept]:
+    """Return what is audited of a snapshot, and what is kept of its logs; may raise CannotTell."""
+    believed = _believed(configuration, taken, told)
+    snapshot = taken.without(believed.untold)
+    if not snapshot.partitions:
+        raise CannotTell(min(snapshot.untold.values()))
+    return snapshot, believed.kept
 
 
 def _believed(configuration: Configuration, snapshot: Snapshot, told: Remembered) -> Believed:

@@ -14,7 +14,7 @@ from pyspark import SparkContext
 
 from spark_audit.no_pandas import forgo_pandas
 from spark_audit.scan.scan import scan
-from spark_audit.scan.scan_plan import ScanTask, dealt, read_together
+from spark_audit.scan.scan_plan import ScanTask, dealt, each_of, read_together
 from spark_audit.scan.scan_rows import ARROW_SCAN, arrow_batches
 
 _T = TypeVar("_T")
@@ -51,5 +51,5 @@ def run_groups(
 
 def _scan_group(tasks: Sequence[ScanTask]) -> Iterator[pa.RecordBatch]:
     for some in read_together(tasks):
-        for task, rows in zip(some, scan(some), strict=True):
+        for task, rows in zip(each_of(some), scan(some), strict=True):
             yield from arrow_batches(task.log, rows)

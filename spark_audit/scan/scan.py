@@ -15,7 +15,7 @@ import trio
 
 from runtime.configuration.config import load
 from spark_audit.scan.committed import AbortedTransaction, CommittedLog, HoleReason
-from spark_audit.scan.scan_plan import AT_ONCE, ScanTask
+from spark_audit.scan.scan_plan import AT_ONCE, ScanTask, each_of
 from spark_audit.scan.scan_rows import ScanRow, failure_row
 from spark_audit.scan.sinks import RangeSink, RecordSink, Sink
 from wire.errors import ErrorCode, describe
@@ -96,7 +96,9 @@ class Reading:
 
 
 def scan(tasks: Sequence[ScanTask]) -> list[list[ScanRow]]:
-    """Return the rows of each task. Blocks; there is one call at a time in a worker.
+    """Return the rows of each task, behind each those of the tasks that are read with it.
+
+    Blocks; there is one call at a time in a worker.
 
     The tasks share connections and metadata: finding the leader is dearer than reading a small log.
     """
@@ -138,7 +140,7 @@ async def _scan_all(tasks: Sequence[ScanTask]) -> list[list[ScanRow]]:
         rows = await ask_each(
             range(len(tasks)), lambda number: _scan(clusters, tasks[number]), at_once=AT_ONCE
         )
-    return [rows[number] for number in range(len(tasks))]
+    return [of_task for number in range(len(tasks)) for of_task in rows[number]]
 
 
 async def _look_all(logs: Sequence[ScanTask], lookings: Sequence[Looking[_T]]) -> list[_T | str]:
@@ -167,36 +169,35 @@ async def _read_side_by_side(clusters: _Clusters, wanted: Sequence[Reading]) -> 
     failures = await ask_each(
         range(len(wanted)),
         lambda number: _read_into(
-            clusters, wanted[number].task, committed(wanted[number].task), wanted[number].sink
+            clusters,
+            wanted[number].task,
+            [_Pass(committed(wanted[number].task), wanted[number].sink)],
         ),
         at_once=AT_ONCE,
     )
-    for number in range(len(wanted)):
-        failure = failures[number]
-        if failure is not None:
-            return failure.detail or ""
-    return None
+    return next((why for number in range(len(wanted)) if (why := failures[number])), None)
 
 
-async def _scan(clusters: _Clusters, task: ScanTask) -> list[ScanRow]:
-    log, sink = begin(task)
-    failure = await _read_into(clusters, task, log, sink)
-    return [*sink.rows(), *([] if failure is None else [failure])]
+async def _scan(clusters: _Clusters, task: ScanTask) -> list[list[ScanRow]]:
+    sinks = [(one, *begin(one)) for one in each_of([task])]
+    passes = [_Pass(log, sink) for _, log, sink in sinks]
+    why = await _read_into(clusters, task, passes)
+    failed = [] if why is None else [failure_row(passes[0].log.position, why)]
+    return [[*sink.rows(), *failed] for _, _, sink in sinks]
 
 
-async def _read_into(
-    clusters: _Clusters, task: ScanTask, log: CommittedLog, sink: Sink
-) -> ScanRow | None:
-    """Read a stretch into its sink; return the row that says why it cannot be read to its end."""
+async def _read_into(clusters: _Clusters, task: ScanTask, passes: Sequence["_Pass"]) -> str | None:
+    """Read a stretch; return why it cannot be read to its end."""
     cluster = await clusters.of(task)
     try:
         if task.to_end:
-            log.extend(await _log_edge(cluster, task, _LATEST))
-        await _read(cluster, task, log, sink)
+            end = await _log_edge(cluster, task, _LATEST)
+            for one in passes:
+                one.log.extend(end)
+        await _read(cluster, task, passes)
     except _LogUnreadable as reason:
-        return failure_row(
-            log.position, f"{task.cluster}: {task.place} at offset {log.position}: {reason}"
-        )
+        at = max(one.log.position for one in passes)
+        return f"{task.cluster}: {task.place} at offset {at}: {reason}"
     return None
 
 
@@ -207,22 +208,48 @@ def _security_of(task: ScanTask) -> Security:
     return load(Path(task.configuration)).clusters[task.cluster].security
 
 
-async def _read(cluster: Cluster, task: ScanTask, log: CommittedLog, sink: Sink) -> None:
+@dataclass(slots=True)
+class _Pass:
+    """One pass over a log, and what takes its content."""
+
+    log: CommittedLog
+    sink: Sink
+    is_over: bool = False
+    """Nothing more is wanted."""
+
+    def take(self, data: FetchPartitionData) -> None:
+        """Move on by one Fetch answer."""
+        self.is_over = not _feed(self.log, self.sink, data) or self.sink.is_past(self.log.position)
+
+    def skip_to(self, start: int) -> None:
+        """Move on to where the log begins by now."""
+        for hole in self.log.skip_to(start, HoleReason.RETENTION):
+            self.sink.take(hole)
+
+
+async def _read(cluster: Cluster, task: ScanTask, passes: Sequence[_Pass]) -> None:
+    """Read a stretch once for all passes over it.
+
+    Those that still want something are at the same offset: an answer takes each of them behind its
+    last whole batch, whatever they make of the batches.
+    """
     pace = Pace()
-    while not log.is_done:
-        before = log.position
-        data = await _fetch(cluster, task, before, pace.bytes_for(task.stop - before))
+    stop = max(one.stop for one in each_of([task]))
+    while left := [one for one in passes if not (one.is_over or one.log.is_done)]:
+        before = left[0].log.position
+        assert all(one.log.position == before for one in left), "passes move on side by side"
+        data = await _fetch(cluster, task, before, pace.bytes_for(stop - before))
         if data is None:
             start = await _log_edge(cluster, task, _EARLIEST)
-            if start <= log.position:
+            if start <= before:
                 raise _LogUnreadable("the log ends before this offset: it was truncated")
-            for hole in log.skip_to(start, HoleReason.RETENTION):
-                sink.take(hole)
-        elif not _feed(log, sink, data) or sink.is_past(log.position):
-            return
+            for one in left:
+                one.skip_to(start)
         else:
+            for one in left:
+                one.take(data)
             assert isinstance(data.records, Buffer), "they were fed"
-            pace.note(len(data.records), log.position - before)
+            pace.note(len(data.records), max(one.log.position for one in left) - before)
 
 
 @dataclass(slots=True)

@@ -64,6 +64,29 @@ class ScanTask:
     """Where the offsets begin of which this task reads a split; None for `start`."""
     part: Part | None = None
     """The part of the batches there, if not all of them."""
+    also: "tuple[ScanTask, ...]" = ()
+    """Tasks that begin where this one does in the same log, of another flow: its answers are for
+    them, too."""
+
+
+def read_once(tasks: Iterable[ScanTask]) -> list[ScanTask]:
+    """Return the tasks, of which those that begin at the same place of a log are one.
+
+    Where both directions are audited, each log is the source of one and the target of the other.
+    """
+    found: dict[tuple[str, TopicPartition, UUID, int], ScanTask] = {}
+    for task in tasks:
+        key = (task.cluster, task.place, task.topic_id, task.start)
+        before = found.get(key)
+        found[key] = task if before is None else replace(before, also=(*before.also, task))
+    return list(found.values())
+
+
+def each_of(tasks: Iterable[ScanTask]) -> Iterator[ScanTask]:
+    """Yield the tasks, and behind each those that are read with it."""
+    for task in tasks:
+        yield task
+        yield from task.also
 
 
 def dealt(tasks: Sequence[ScanTask], cores: int) -> list[list[ScanTask]]:
@@ -198,6 +221,11 @@ class Planner:
         return Planner(snapshot, self._bootstrap, self._configuration)
 
     @property
+    def flow(self) -> str:
+        """Return the flow that is audited."""
+        return self._snapshot.flow
+
+    @property
     def partitions(self) -> Sequence[PartitionBounds]:
         """Return the bounds of what is read."""
         return self._snapshot.partitions
@@ -230,7 +258,12 @@ class Planner:
             bootstrap=self._bootstrap[cluster],
             topic_id=log.topic_id,
             place=bounds.place(side),
-            log=ScannedLog(side=side, topic=bounds.topic, partition=bounds.partition),
+            log=ScannedLog(
+                side=side,
+                topic=bounds.topic,
+                partition=bounds.partition,
+                flow=self._snapshot.flow,
+            ),
             start=start,
             stop=stop,
             log_stop=last,

@@ -51,7 +51,13 @@ ARROW_OF_ROW: Final = (
     ("leader_epoch", pa.int32()),
 )
 ARROW_SCAN: Final = pa.schema(
-    [("side", pa.string()), ("topic", pa.string()), ("partition", pa.int32()), *ARROW_OF_ROW]
+    [
+        ("flow", pa.string()),
+        ("side", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        *ARROW_OF_ROW,
+    ]
 )
 """The columns of a scan."""
 
@@ -63,6 +69,8 @@ class ScannedLog:
     side: Side
     topic: str
     partition: int
+    flow: str = ""
+    """The flow whose audit reads it; a digest of a site reads for none."""
 
 
 class ScanRow(NamedTuple):
@@ -115,7 +123,7 @@ def arrow_batches(log: ScannedLog, rows: Iterable[ScanRow]) -> Iterator[pa.Recor
     """Yield the rows as Arrow batches of `ARROW_SCAN`, ROWS_PER_BATCH at a time."""
     remaining = iter(rows)
     while chunk := list(islice(remaining, ROWS_PER_BATCH)):
-        constants = (log.side.value, log.topic, log.partition)
+        constants = (log.flow, log.side.value, log.topic, log.partition)
         columns = [
             *([value] * len(chunk) for value in constants),
             *zip(*chunk, strict=True),

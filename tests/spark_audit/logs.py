@@ -17,7 +17,7 @@ from spark_audit.compare.key_ends import KeyEnds, compare_ends
 from spark_audit.compare.settling import Differences, settle
 from spark_audit.scan.committed import AbortedTransaction, CommittedLog, HoleReason
 from spark_audit.scan.scan import Reading, begin, committed
-from spark_audit.scan.scan_plan import ScanTask
+from spark_audit.scan.scan_plan import ScanTask, each_of
 from spark_audit.scan.scan_rows import ARROW_SCAN, ScanRow, arrow_batches, failure_row
 from spark_audit.scan.sinks import Sink
 from spark_audit.snapshot.bounds import (
@@ -179,7 +179,9 @@ class MemoryReader:
         """Return the rows of these tasks."""
         self.before_scan(0, tasks)
         batches = [
-            batch for task in tasks for batch in arrow_batches(task.log, read(self.pairs, task))
+            batch
+            for task in each_of(tasks)
+            for batch in arrow_batches(task.log, read(self.pairs, task))
         ]
         self.after_scan(0, tasks)
         return pa.Table.from_batches(batches, schema=ARROW_SCAN)

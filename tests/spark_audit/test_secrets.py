@@ -2,7 +2,7 @@
 
 import pickle
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from spark_audit import run
 from spark_audit.archive import write_archive
 from spark_audit.compare.key_ends import KeyEnds
 from spark_audit.compare.settling import Differences
-from spark_audit.scan.scan_plan import ScanTask
+from spark_audit.scan.scan_plan import ScanTask, each_of
 from spark_audit.snapshot.bounds import Snapshot
 from tests.dc_yaml import dc_yaml
 from tests.spark_audit.keyed_sites import PLACE, crossed
@@ -41,6 +41,26 @@ class Overheard:
 
     def _keep(self, what: Sequence[object]) -> None:
         self.sent += [(type(one).__name__, pickle.dumps(one)) for one in what]
+
+
+@dataclass(frozen=True, slots=True)
+class ByFlow:
+    """Gives each flow's tasks to the reader of its logs."""
+
+    readers: Mapping[str, Overheard]
+
+    def scan(self, tasks: Sequence[ScanTask]) -> pa.Table:
+        each = [replace(task, also=()) for task in each_of(tasks)]
+        return pa.concat_tables(
+            reader.scan([task for task in each if task.log.flow == flow])
+            for flow, reader in self.readers.items()
+        )
+
+    def settle(self, questions: Sequence[Differences | KeyEnds]) -> pa.Table:
+        return pa.concat_tables(
+            reader.settle([one for one in questions if one.planner.flow == flow])
+            for flow, reader in self.readers.items()
+        )
 
 
 @contextmanager
@@ -71,10 +91,10 @@ def test_no_secret_is_in_what_workers_get_or_in_a_result(
     sites.pair.target.append("a stranger", producer_id=11)
     forth = taken(sites.pair, "dc1", "dc2")
     back = taken(sites.back(), "dc2", "dc1")
-    readers = [forth[1], back[1]]
+    readers = {snapshot.flow: reader for snapshot, reader in (forth, back)}
     monkeypatch.setattr(run, "_snapshots", lambda *_: [forth[0], back[0]])
     monkeypatch.setattr(run, "open_session", no_spark)
-    monkeypatch.setattr(run, "SparkReader", lambda _: readers.pop(0))
+    monkeypatch.setattr(run, "SparkReader", lambda _: ByFlow(readers))
     output = tmp_path / "result"
     verdict = run.run_audit(configuration, (), output)
     assert verdict.counts["ends_differently"] == 2

@@ -30,7 +30,7 @@ from spark_audit.evidence.rows import Night, nights_of, table_of
 from spark_audit.result.verdict import Answer
 from spark_audit.run import run_audit
 from spark_audit.scan.scan import scan
-from spark_audit.scan.scan_plan import ScanTask, read_together
+from spark_audit.scan.scan_plan import ScanTask, each_of, read_together
 from spark_audit.scan.scan_rows import ARROW_SCAN, arrow_batches
 from spark_audit.site_digest import DAY_MS, take_night
 from tests.bench.measure.ledger import RunFailed
@@ -81,7 +81,7 @@ class InProcess:
         batches = [
             batch
             for some in read_together(tasks)
-            for task, rows in zip(some, scan(some), strict=True)
+            for task, rows in zip(each_of(some), scan(some), strict=True)
             for batch in arrow_batches(task.log, rows)
         ]
         return pa.Table.from_batches(batches, schema=ARROW_SCAN)

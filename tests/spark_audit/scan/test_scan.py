@@ -1,6 +1,7 @@
 """Reading a log of a cluster: what brokers of other kinds and in trouble answer."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,9 +17,10 @@ from spark_audit.scan.scan import (
     look,
     scan,
 )
-from spark_audit.scan.scan_plan import ScanTask
+from spark_audit.scan.scan_plan import ScanTask, read_once
 from spark_audit.scan.scan_rows import RowKind, ScannedLog
 from spark_audit.scan.sinks import WindowSink
+from spark_audit.snapshot.origins import Brought, Part
 from spark_audit.snapshot.side import Side
 from tests.doubles.fake_answers import fetch
 from tests.doubles.fake_cluster import FakeBroker, FakeCluster, Raw, run_fake_cluster
@@ -224,3 +226,52 @@ async def test_many_logs_are_read_over_one_connection_with_one_question_for_thei
     assert asked[FETCH] == 40
     assert asked[METADATA] <= 2
     assert accepted <= 2
+
+
+async def test_a_log_that_two_flows_read_is_fetched_once_and_gives_each_flow_its_records() -> None:
+    async with run_fake_cluster() as fake:
+        task = replace(_fill(fake, 6), stop=6, log_stop=6)
+        batches = fake.topics["t"].partitions[0].batches
+        for offset in (1, 2, 4):
+            record = Record(offset, 1_000, b"k", b"brought")
+            batches[offset] = build_batch([record], base_offset=offset, producer_id=7)
+        brought = Brought(producer_ids=frozenset({7}))
+        own = replace(task, part=Part(brought=brought, is_brought=False))
+        back = replace(
+            task, part=Part(brought=brought, is_brought=True), log=replace(task.log, flow="back")
+        )
+        alone = await trio.to_thread.run_sync(scan, [own, back])
+        asked_twice = _fetches(fake.brokers[0].asked)
+        fake.brokers[0].asked.clear()
+        [once] = read_once([own, back])
+        together = await trio.to_thread.run_sync(scan, [once])
+        asked_once = _fetches(fake.brokers[0].asked)
+    assert together == alone
+    assert [sum(row.records for row in rows if row.kind == "range") for rows in alone] == [3, 3]
+    assert asked_twice == 2 * asked_once > 0
+
+
+def _fetches(asked: Sequence[tuple[RequestHeader, object]]) -> int:
+    return sum(header.api_key == FETCH for header, _ in asked)
+
+
+async def test_a_log_that_two_flows_read_and_that_is_cut_fails_both() -> None:
+    async with run_fake_cluster() as fake:
+        task = replace(_fill(fake, 2), stop=3, log_stop=3)
+        longer = replace(task, stop=9, log_stop=9, log=replace(task.log, flow="back"))
+        [once] = read_once([task, longer])
+        fake.brokers[0].scripts[FETCH] = _out_of_range(fake)
+        found = await trio.to_thread.run_sync(scan, [once])
+    assert [rows[-1].kind for rows in found] == [RowKind.FAILURE.value] * 2
+
+
+def _out_of_range(fake: FakeCluster) -> Any:
+    async def answer(header: RequestHeader, request: FetchRequest) -> Any:
+        found = fetch(fake.brokers[0], header.api_version, request)
+        [topic] = found.responses
+        [partition] = topic.partitions
+        code = ErrorCode.OFFSET_OUT_OF_RANGE
+        refused = replace(partition, error_code=code, records=b"")
+        return replace(found, responses=(replace(topic, partitions=(refused,)),))
+
+    return answer

@@ -14,6 +14,8 @@ from spark_audit.scan.scan_plan import (
     RANGE_SPLIT_OFFSETS,
     Planner,
     dealt,
+    each_of,
+    read_once,
     read_together,
 )
 from spark_audit.scan.windows import LOG_START, LOG_STOP
@@ -167,3 +169,18 @@ def test_what_is_read_together_fits_into_a_worker(sizes: list[int], empty: int) 
         assert 1 <= len(run) <= MOST_TOGETHER
         load = sum(task.stop - task.start for task in run)
         assert load <= GROUP_OFFSETS or len(run) == 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["forth", "back"]))))
+def test_tasks_that_begin_at_one_place_of_a_log_are_read_once_and_none_is_lost(
+    places: list[tuple[int, str]],
+) -> None:
+    [first, *_] = _planner().ranges()
+    tasks = [
+        replace(first, start=start, stop=start + number, log=replace(first.log, flow=flow))
+        for number, (start, flow) in enumerate(places)
+    ]
+    once = read_once(tasks)
+    assert len(once) == len({start for start, _ in places})
+    found = [replace(task, also=()) for task in each_of(once)]
+    assert sorted(found, key=lambda task: task.stop - task.start) == tasks
