@@ -39,7 +39,7 @@ from broker.replication.partitions import Partitions
 from broker.replication.running import Replication
 from broker.security.brokers import ClusterBrokers, cluster_brokers, new_secret
 from broker.security.first_users import add_first_users
-from broker.server import Bound, Server, allow_many_files, bind
+from broker.server import Bound, Server, bind
 from broker.starting import retried
 from broker.topic_creation import TopicCreation
 from broker.transactions.coordinator import TransactionCoordinator
@@ -52,6 +52,7 @@ from broker.zookeeper.taking_over import take_over
 from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperFault, open_zookeeper
 from runtime.pages.metrics import serve_metrics
 from runtime.process import clock as wall
+from runtime.process.open_files import allow_many_files
 from runtime.process.tasks import background_tasks
 from wire.errors import ErrorCode
 from wire.net.pool import ConnectionPool

@@ -2,7 +2,6 @@
 
 import logging
 import math
-import resource
 import socket
 import ssl
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +20,7 @@ from broker.security.entry import Entrance, Entry
 from broker.security.settings import security_of
 from broker.security.tls import HandshakeFailed, reason_of
 from broker.sending import PeerGone
+from runtime.process.open_files import most_open
 
 _LOG = logging.getLogger(__name__)
 
@@ -161,7 +161,7 @@ def _limits(config: BrokerConfig, running: Callable[[], BrokerConfig]) -> Connec
         name: settings.get("max.connections") for name, settings in config.listener_settings.items()
     }
     return ConnectionLimits(
-        most_in_all=lambda: most_connections(running().max_connections),
+        most_in_all=lambda: most_open(running().max_connections),
         most_of=lambda address: most_of_address(running(), address),
         of_listener={name: most for name, most in own.items() if most is not None},
     )
@@ -170,23 +170,6 @@ def _limits(config: BrokerConfig, running: Callable[[], BrokerConfig]) -> Connec
 def most_of_address(config: BrokerConfig, address: str) -> int:
     """Return how many connections of this address may be open."""
     return config.max_connections_per_ip_overrides.get(address, config.max_connections_per_ip)
-
-
-def most_connections(asked: int) -> int:
-    """Return how many connections may be open: a quarter of all files is left for the logs.
-
-    Without that, connections that do nothing would take the files which the logs need, and a log
-    folder that cannot open a file is taken for broken.
-    """
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return asked if files == resource.RLIM_INFINITY else min(asked, files * 3 // 4)
-
-
-def allow_many_files() -> None:
-    """Raise this process's limit of open files to what the system allows."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard != resource.RLIM_INFINITY:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _name_of(address: tuple[str, int]) -> str:

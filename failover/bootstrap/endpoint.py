@@ -21,6 +21,7 @@ from runtime.configuration.config import ClusterConfig, Configuration, Configura
 from runtime.pages.metrics import AddressInUse, serve_metrics
 from runtime.pages.renewed_context import RenewedContext
 from runtime.process.fault_note import FaultNote
+from runtime.process.open_files import allow_many_files, most_open
 from runtime.process.tasks import background_tasks
 from wire.net.errors import AuthenticationFailed, BrokerUnreachable
 from wire.net.tls import make_context
@@ -32,6 +33,7 @@ NO_SITE: Final = "no-site"
 UNREACHABLE: Final = "unreachable"
 NOT_THE_WAY: Final = "other-request"
 FULL: Final = "full"
+"""It was let go for a new one: there were as many as there may be."""
 HANDSHAKE: Final = "handshake"
 REASONS: Final = (NO_SITE, UNREACHABLE, NOT_THE_WAY, FULL, HANDSHAKE)
 
@@ -85,36 +87,49 @@ class Endpoint:
     ) -> None:
         """Read the listener's certificate. Raises OSError, of which ssl.SSLError is one."""
         self._clusters = configuration.clusters
-        self._most = bootstrap.max_connections
+        self._most = most_open(bootstrap.max_connections, files_each=2)
         self._keys = None if bootstrap.tls is None else bootstrap.tls.keys()
         self._followed = followed
         self._patience = Patience()
         self._contexts: dict[str, RenewedContext] = {}
         self._brokers = FaultNote("brokers of the active site")
+        self._strangers = FaultNote("clients")
+        self._by_movement: dict[trio.CancelScope, None] = {}
+        """The connections, the one that moved something last at the end."""
         self.counts = EndpointCollector(followed)
 
     async def serve_client(self, socket_stream: trio.SocketStream) -> None:
         """Carry one connection; whatever goes wrong with it ends it alone."""
         counts = self.counts
         async with socket_stream:
-            if counts.open >= self._most:
-                counts.refused[FULL] += 1
-                return
+            self._make_room()
             counts.open += 1
+            connection = trio.CancelScope()
             try:
-                await self._carry(socket_stream)
+                with connection:
+                    await self._carry(socket_stream, connection)
             except NotTheWay as reason:
                 counts.refused[NOT_THE_WAY] += 1
-                _LOG.warning("%s: connection ended: %s", _peer(socket_stream), reason)
+                self._strangers.note(f"{_peer(socket_stream)}: connection ended: {reason}")
             except (trio.BrokenResourceError, trio.ClosedResourceError, OSError) as error:
                 _LOG.debug("%s: connection lost: %s", _peer(socket_stream), error)
             except Exception:  # noqa: BLE001 - ours, and it must not end the others
                 _LOG.exception("%s: connection ended: our mistake", _peer(socket_stream))
             finally:
+                self._by_movement.pop(connection, None)
                 counts.open -= 1
 
-    async def _carry(self, socket_stream: trio.SocketStream) -> None:
+    def _make_room(self) -> None:
+        """Let the connection go that has moved nothing for the longest time, if there are many."""
+        if self.counts.open >= self._most and self._by_movement:
+            silent = next(iter(self._by_movement))
+            del self._by_movement[silent]
+            silent.cancel()
+            self.counts.refused[FULL] += 1
+
+    async def _carry(self, socket_stream: trio.SocketStream, connection: trio.CancelScope) -> None:
         counts, followed = self.counts, self._followed
+        self._moved(connection)
         site, changed = followed.answer.site, followed.changed
         if site is None:
             counts.refused[NO_SITE] += 1
@@ -132,13 +147,17 @@ class Endpoint:
         self._brokers.clear(site)
         counts.carried += 1
         try:
-            with trio.CancelScope() as connection:
-                async with broker, background_tasks() as tasks:
-                    tasks.start_soon(self._end_with_site, changed, connection)
-                    await carry(client, broker, self._patience)
+            async with broker, background_tasks() as tasks:
+                tasks.start_soon(self._end_with_site, changed, connection)
+                moved = partial(self._moved, connection)
+                await carry(client, broker, self._patience, moved)
         finally:
             if client is not socket_stream:
                 await trio.aclose_forcefully(client)
+
+    def _moved(self, connection: trio.CancelScope) -> None:
+        self._by_movement.pop(connection, None)
+        self._by_movement[connection] = None
 
     async def _end_with_site(self, changed: trio.Event, connection: trio.CancelScope) -> None:
         await changed.wait()
@@ -199,6 +218,7 @@ async def serve_bootstrap(
             f"{configuration.file}: failover.bootstrap.listen is missing: it says where clients "
             "reach the endpoint"
         )
+    allow_many_files()
     followed = FollowedSite()
     endpoint = Endpoint(configuration, bootstrap, followed)
     registry = CollectorRegistry()

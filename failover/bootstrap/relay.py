@@ -10,7 +10,7 @@ not take a client for this program.
 """
 
 import ssl
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,7 +31,8 @@ CONNECT_TIMEOUT_S: Final = 3.0
 class Patience:
     """How long a connection may be silent, in either direction."""
 
-    idle_s: float = 600.0
+    idle_s: float = 60.0
+    """A client that knows its brokers has no use for this connection any more."""
     first_s: float = 10.0
     """Until the client's first request."""
 
@@ -78,11 +79,19 @@ async def _encrypted(
     return encrypted
 
 
-async def carry(client: trio.abc.Stream, broker: trio.abc.Stream, patience: Patience) -> None:
-    """Carry both ways until a side leaves or is silent for too long. Raises NotTheWay."""
+async def carry(
+    client: trio.abc.Stream,
+    broker: trio.abc.Stream,
+    patience: Patience,
+    note_movement: Callable[[], None] = lambda: None,
+) -> None:
+    """Carry both ways until a side leaves or is silent for too long. Raises NotTheWay.
+
+    `note_movement` is called whenever bytes move.
+    """
     with trio.CancelScope(deadline=trio.current_time() + patience.first_s) as scope:
         async with background_tasks() as tasks:
-            carrying = _Carrying(scope, patience)
+            carrying = _Carrying(scope, patience, note_movement)
             tasks.start_soon(carrying.answers, broker, client)
             await carrying.requests(client, broker)
 
@@ -90,12 +99,16 @@ async def carry(client: trio.abc.Stream, broker: trio.abc.Stream, patience: Pati
 class _Carrying:
     """One connection under way; its scope ends when nothing has moved for too long."""
 
-    def __init__(self, scope: trio.CancelScope, patience: Patience) -> None:
+    def __init__(
+        self, scope: trio.CancelScope, patience: Patience, note_movement: Callable[[], None]
+    ) -> None:
         self._scope = scope
         self._idle_s = patience.idle_s
+        self._note_movement = note_movement
 
     def _moved(self) -> None:
         self._scope.deadline = trio.current_time() + self._idle_s
+        self._note_movement()
 
     async def requests(self, client: trio.abc.Stream, broker: trio.abc.Stream) -> None:
         """Pass requests on as they come, each once its head is here."""
