@@ -64,6 +64,20 @@ async def test_a_client_produces_consumes_in_a_group_and_reads_nothing_twice(
     }
 
 
+async def test_a_client_commits_and_aborts_transactions_and_reads_what_is_committed(
+    bundled: RunningCluster, client: ForeignClient
+) -> None:
+    topic = f"transactions-{client.name.split()[0]}"
+    await _create(bundled, topic)
+    assert client.work(bundled.bootstrap, topic, RECORDS, "transactions") == {
+        "produced": RECORDS,
+        "consumed": RECORDS,
+        "duplicated": 0,
+        "out_of_order": 0,
+        "reread": 0,
+    }
+
+
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 async def test_kcat_reads_back_what_it_wrote(
     bundled: RunningCluster, kcat_here: Kcat, codec: str

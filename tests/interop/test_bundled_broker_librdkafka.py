@@ -24,7 +24,14 @@ from confluent_kafka.admin import (
 
 from tests.clusters import RunningCluster, run_cluster
 from tests.interop.matrix import Peer
-from tests.interop.sites import QUIET, TIMEOUT_S, create_topic, write
+from tests.interop.sites import (
+    QUIET,
+    TIMEOUT_S,
+    create_topic,
+    read_committed,
+    write,
+    write_transactions,
+)
 
 LIBRARY: Final = Peer(name="librdkafka", version=confluent_kafka.libversion()[0])
 pytestmark = pytest.mark.matrix(
@@ -93,14 +100,14 @@ def poll_until(what: str, members: list[Member], is_done: Callable[[], bool]) ->
 
 def member(cluster: RunningCluster, group: str, topic: str, **settings: Any) -> Member:
     named = {name.replace("_", "."): value for name, value in settings.items()}
+    times = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 300}
     return Member(
         Consumer(
             {
                 "bootstrap.servers": cluster.bootstrap,
                 "group.id": group,
                 "auto.offset.reset": "earliest",
-                "session.timeout.ms": 10_000,
-                "heartbeat.interval.ms": 300,
+                **({} if "group_protocol" in settings else times),  # then the broker has them
                 **QUIET,
                 **named,
             }
@@ -155,6 +162,26 @@ def test_a_pattern_finds_topics_that_are_created_later(bundled: RunningCluster) 
     expected = {("found-1", 0), ("found-2", 0), ("found-2", 1)}
     poll_until("the second", [reader], lambda: reader.held == expected)
     reader.consumer.close()
+
+
+def test_a_transactional_producer_is_read_as_far_as_it_commits(bundled: RunningCluster) -> None:
+    create_topic(bundled, "transacted")
+    write_transactions(bundled, "transacted", count=9, each=5)
+    read = [int(value or b"-1") for _, _, value in read_committed(bundled, "transacted")]
+    assert read == [number for number in range(45) if number // 5 % 3 != 2]
+
+
+def test_members_of_the_new_protocol_share_a_topic(bundled: RunningCluster) -> None:
+    create_topic(bundled, "newer", PARTITIONS)
+    settings = {"group_protocol": "consumer"}
+    one = member(bundled, "newer-readers", "newer", **settings)
+    poll_until("all of it", [one], lambda: len(one.held) == PARTITIONS)
+    other = member(bundled, "newer-readers", "newer", **settings)
+    both = [one, other]
+    poll_until("a half", both, lambda: len(one.held) == len(other.held) == PARTITIONS // 2)
+    assert not one.held & other.held
+    one.consumer.close()
+    other.consumer.close()
 
 
 def test_the_admin_client_describes_the_cluster_topics_and_groups(

@@ -34,7 +34,8 @@ class ForeignClient:
     def work(self, bootstrap: str, topic: str, records: int, how: str) -> dict[str, int]:
         """Produce, consume, commit and read again; return the client's report.
 
-        The topic is subscribed to by its `name` or by a `pattern`.
+        The topic is subscribed to by its `name` or by a `pattern`; or records are committed in
+        `transactions`.
         """
         said = run_client([*self.command, bootstrap, topic, str(records), how])
         report: dict[str, int] = json.loads(said)

@@ -2,9 +2,10 @@
 // and read again with the same group. Prints one JSON object; exits with 1 when anything fails.
 //
 // With `pattern` the group subscribes to a regular expression that only the topic matches; with
-// `new-` its members speak the new group protocol (KIP-848).
+// `new-` its members speak the new group protocol (KIP-848). With `transactions` the records are
+// committed in transactions, before each of which one is aborted.
 //
-//	interop BOOTSTRAP TOPIC RECORDS name|pattern|new-name|new-pattern
+//	interop BOOTSTRAP TOPIC RECORDS name|pattern|new-name|new-pattern|transactions
 package main
 
 import (
@@ -40,7 +41,11 @@ func main() {
 	defer cancel()
 
 	found := report{}
-	found.Produced = produce(ctx, seeds, topic, count)
+	if os.Args[4] == "transactions" {
+		found.Produced = transact(ctx, seeds, topic, count)
+	} else {
+		found.Produced = produce(ctx, seeds, topic, count)
+	}
 	found.consume(ctx, seeds, topic, count)
 	found.Reread = again(seeds, topic)
 	check(json.NewEncoder(os.Stdout).Encode(found))
@@ -73,6 +78,36 @@ func produce(ctx context.Context, seeds []string, topic string, count int) int {
 	}
 	check(client.Flush(ctx))
 	return acknowledged
+}
+
+// transact returns how many records were committed.
+func transact(ctx context.Context, seeds []string, topic string, count int) int {
+	client, err := kgo.NewClient(kgo.SeedBrokers(seeds...), kgo.TransactionalID(topic+"-go"))
+	check(err)
+	defer client.Close()
+	committed := 0
+	for committed < count {
+		within(ctx, client, kgo.TryAbort, record(topic, -1))
+		records := []*kgo.Record{}
+		for number := committed; number < min(committed+500, count); number++ {
+			records = append(records, record(topic, number))
+		}
+		within(ctx, client, kgo.TryCommit, records...)
+		committed += len(records)
+	}
+	return committed
+}
+
+// within writes records in a transaction and ends it.
+func within(ctx context.Context, client *kgo.Client, how kgo.TransactionEndTry, records ...*kgo.Record) {
+	check(client.BeginTransaction())
+	check(client.ProduceSync(ctx, records...).FirstErr())
+	check(client.EndTransaction(ctx, how))
+}
+
+func record(topic string, number int) *kgo.Record {
+	key := fmt.Sprintf("key-%d", max(number, 0)%keys)
+	return &kgo.Record{Topic: topic, Key: []byte(key), Value: []byte(strconv.Itoa(number))}
 }
 
 // consume reads with two members until every record was seen once, and commits.
@@ -134,6 +169,7 @@ func member(seeds []string, topic string) *kgo.Client {
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.DisableAutoCommit(),
 		kgo.BlockRebalanceOnPoll(),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 	}
 	if strings.HasPrefix(os.Args[4], "new") {
 		options = append(options, kgo.ServerSideBalancer(), kgo.Balancers(kgo.StickyBalancer()))

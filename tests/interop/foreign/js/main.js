@@ -1,9 +1,10 @@
 // Real work with kafkajs: produce keyed records idempotently, read them by a group of two, commit,
 // and read again with the same group. Prints one JSON object; exits with 1 when anything fails.
 //
-// With `pattern` the group subscribes to a regular expression that only the topic matches.
+// With `pattern` the group subscribes to a regular expression that only the topic matches. With
+// `transactions` the records are committed in transactions, before each of which one is aborted.
 //
-//   node main.js BOOTSTRAP TOPIC RECORDS name|pattern
+//   node main.js BOOTSTRAP TOPIC RECORDS name|pattern|transactions
 const { CompressionTypes, Kafka, logLevel } = require('kafkajs')
 
 const KEYS = 100
@@ -14,7 +15,11 @@ const kafka = new Kafka({ brokers: bootstrap.split(','), logLevel: logLevel.NOTH
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
 async function produce() {
-  const producer = kafka.producer({ idempotent: true })
+  const transactional = { transactionalId: `${topic}-js`, maxInFlightRequests: 1 }
+  const producer = kafka.producer({
+    idempotent: true,
+    ...(how === 'transactions' ? transactional : {}),
+  })
   await producer.connect()
   let acknowledged = 0
   for (let first = 0; first < count; first += 500) {
@@ -23,11 +28,21 @@ async function produce() {
       value: String(first + i),
       headers: { from: 'kafkajs' },
     }))
-    await producer.send({ topic, messages, acks: -1, compression: CompressionTypes.GZIP })
+    if (how === 'transactions') await transact(producer, messages)
+    else await producer.send({ topic, messages, acks: -1, compression: CompressionTypes.GZIP })
     acknowledged += messages.length
   }
   await producer.disconnect()
   return acknowledged
+}
+
+async function transact(producer, messages) {
+  const aborted = await producer.transaction()
+  await aborted.send({ topic, messages: [{ key: 'key-0', value: '-1' }] })
+  await aborted.abort()
+  const committed = await producer.transaction()
+  await committed.send({ topic, messages })
+  await committed.commit()
 }
 
 async function member(onMessage) {
