@@ -52,7 +52,8 @@ class Collected:
     results: list[tuple[CachedPartition, LogReadResult]] = field(default_factory=list)
     total_bytes: int = 0
     is_final: bool = False
-    """An error, a diverging epoch or another replica is told at once, not after the wait."""
+    """An error, a diverging epoch or another replica is told at once, not after the wait. So are
+    records with others behind them: to wait for the end would bring no more of them."""
 
 
 async def handle(request: FetchRequest, call: Call) -> FetchResponse | FileAnswer:
@@ -196,7 +197,7 @@ async def _collect(
         )
         found.results.append((one, seen))
         found.total_bytes += seen.piece.length
-        found.is_final |= seen.is_final
+        found.is_final |= seen.is_final or seen.is_behind
         budget = max(0, budget - seen.piece.length)
         if seen.is_settled and not _is_news(one, seen):
             session.due.pop(one.key, None)

@@ -46,12 +46,16 @@ class FetchParams:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogReadResult:
-    """The answer for one partition. Settled: the partition has no more to tell until it moves."""
+    """The answer for one partition. Settled: the partition has no more to tell until it moves.
+
+    Behind: there is more to read that did not fit, or that lies in the next segment.
+    """
 
     data: FetchPartitionData
     piece: FileSlice
     is_final: bool = False
     is_settled: bool = False
+    is_behind: bool = False
 
 
 def read_partition(
@@ -177,6 +181,7 @@ def _read(
         data=_data(one, partition, piece, params),
         piece=piece,
         is_settled=not piece.length and asked.fetch_offset >= stop,
+        is_behind=piece.length > 0 and piece.end_offset < stop,
     )
 
 

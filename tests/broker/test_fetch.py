@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+import trio
 import trio.testing
 
 from broker.apis import fetch as fetching
@@ -119,3 +120,22 @@ async def test_a_session_that_grows_beyond_what_a_request_may_name_is_ended(
         ended = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         assert errors == [ErrorCode.NONE, ErrorCode.NONE, ended, ended]
         assert not len(rig.node.partitions.fetch_sessions)
+
+
+@pytest.mark.parametrize("segment_bytes", [200, 1_000_000])
+async def test_a_reader_that_is_behind_does_not_wait_for_more_than_may_be_given(
+    tmp_path: Path, segment_bytes: int
+) -> None:
+    """One batch fits, or one is in the segment, and `min_bytes` never come: Kafka answers, too."""
+    async with serving(tmp_path, log_segment_bytes=segment_bytes) as rig, rig.connect() as client:
+        for _ in range(3):
+            await client.ask(produce(batch(b"v" * 50)))
+        size = len(batch(b"v" * 50))
+        at_a_time = {"min_bytes": 2 * size - 1, "partition_max_bytes": size + 1}
+        began = trio.current_time()
+        for offset in (0, 1):
+            answer = await client.ask(fetch(offset, max_wait_ms=20_000, **at_a_time))
+            assert len(answer.responses[0].partitions[0].records) == size
+        assert trio.current_time() - began < 10
+        answer = await client.ask(fetch(2, max_wait_ms=50, **at_a_time))
+        assert len(answer.responses[0].partitions[0].records) == size
