@@ -317,7 +317,7 @@ def run_all(module: str, *arguments: object) -> str:
     return done.stdout
 
 
-@pytest.mark.matrix(subject=SUBJECT, against="Apache Kafka 4.3")
+@pytest.mark.matrix(subject=SUBJECT, against="Apache Kafka 4.4")
 def test_each_program_does_its_work_with_just_the_rights_that_are_listed(tmp_path: Path) -> None:
     with apache_kafka(tmp_path) as at:
         app, failover = at.files["failover.client"], at.files["failover"]
