@@ -17,6 +17,8 @@ from spark_audit.snapshot.side import Side
 from wire.topic_partition import TopicPartition
 
 SIDES: Final = (Side.SOURCE, Side.TARGET)
+_HOLE: Final[str] = RowKind.HOLE.value
+_FAILURE: Final[str] = RowKind.FAILURE.value
 
 
 @dataclass(slots=True)
@@ -32,7 +34,7 @@ class Scanned:
 
     def add(self, side: Side, row: ScanRow) -> None:
         """Take a range or a hole."""
-        if row.kind == RowKind.HOLE.value:
+        if row.kind == _HOLE:
             self.holes.append((side, row))
             return
         assert row.digest is not None, "a range has a digest"
@@ -113,7 +115,7 @@ def by_partition(
         for side_name, topic, partition, *values in zip(*columns, strict=True):
             place, row = TopicPartition(topic, partition), ScanRow(*values)
             side = Side(side_name)
-            if row.kind == RowKind.FAILURE.value:
+            if row.kind == _FAILURE:
                 untold.setdefault(place, row.detail or "")
             else:
                 scanned[place].add(side, row)

@@ -17,6 +17,10 @@ from spark_audit.scan.digests import DIGEST_BYTES
 from spark_audit.scan.scan_rows import RowKind, ScanRow
 from wire.topic_partition import TopicPartition
 
+_RANGE: Final[str] = RowKind.RANGE.value
+_HOLE: Final[str] = RowKind.HOLE.value
+_RETENTION: Final = HoleReason.RETENTION.name
+"""Kinds of rows by what they are called in them: to ask an enum takes longer than to compare."""
 REREAD_OFFSETS: Final = 65_536
 """Offsets of a log that are read again in the same night."""
 
@@ -54,34 +58,36 @@ def chained(start: int, rows: Iterable[ScanRow]) -> list[Link]:
     links: list[Link] = []
     holes: list[ScanRow] = []
     for row in sorted(rows, key=_place):
-        if row.reason == HoleReason.RETENTION.name:
-            start = row.stop_offset
-        elif row.kind == RowKind.HOLE.value:
-            holes.append(row)
-        elif row.kind == RowKind.RANGE.value:
-            link = Link(start, row.stop_offset, (*holes, row))
+        if row.kind == _RANGE:
+            link = Link(start, row.stop_offset, (*holes, row) if holes else (row,))
             if not _accounts_for_all(link):
                 break
             links.append(link)
             start, holes = link.stop, []
+        elif row.reason == _RETENTION:
+            start = row.stop_offset
+        elif row.kind == _HOLE:
+            holes.append(row)
     return links
 
 
 def _place(row: ScanRow) -> tuple[int, bool]:
     """Sort a range behind the holes in it: by its last record, they by their first offset."""
-    is_range = row.kind == RowKind.RANGE.value
-    return (row.stop_offset - 1 if is_range else row.start_offset), is_range
+    if row.kind == _RANGE:
+        return row.stop_offset - 1, True
+    return row.start_offset, False
 
 
 def _accounts_for_all(link: Link) -> bool:
-    *holes, last = link.rows
-    is_inside = all(
-        link.start <= row.start_offset <= row.stop_offset <= link.stop and row.records > 0
-        for row in link.rows
-    )
-    has_digest = last.digest is not None and len(last.digest) == DIGEST_BYTES
-    accounted = last.records + sum(row.records for row in holes)
-    return is_inside and has_digest and accounted == link.stop - link.start
+    """Return whether each offset has its row; most links are one range, and nothing else."""
+    accounted = 0
+    for row in link.rows:
+        if not (link.start <= row.start_offset <= row.stop_offset <= link.stop and row.records > 0):
+            return False
+        accounted += row.records
+    digest = link.rows[-1].digest
+    has_digest = digest is not None and len(digest) == DIGEST_BYTES
+    return has_digest and accounted == link.stop - link.start
 
 
 def whole(links: Iterable[Link]) -> list[Link]:

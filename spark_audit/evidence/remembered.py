@@ -7,7 +7,7 @@ for a shorter log.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from spark_audit.evidence.links import Link, chained, whole
@@ -15,6 +15,8 @@ from spark_audit.evidence.rows import BEGIN, NIGHT, VOID, Night, Note
 from spark_audit.scan.committed import HoleReason
 from spark_audit.scan.scan_rows import RowKind, ScanRow
 from wire.topic_partition import TopicPartition
+
+_CONTENT: Final = frozenset({RowKind.RANGE.value, RowKind.HOLE.value})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +70,7 @@ def _with_note(before: RememberedLog | None, note: Note, night: str) -> Remember
 
 def _going_on(log: RememberedLog, rows: Iterable[ScanRow], night: str) -> RememberedLog:
     says = [row for row in rows if row.kind == NIGHT]
-    content = [row for row in rows if row.kind in {RowKind.RANGE.value, RowKind.HOLE.value}]
+    content = [row for row in rows if row.kind in _CONTENT]
     if len(says) != 1 or says[0].records != len(content):
         return replace(log, fault=f"rows of night {night} are missing")
     [span] = says
