@@ -18,14 +18,19 @@ help:
 
 setup: .venv/.installed
 
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-compile
+
 # Python compiles a module when it is first imported, and keeps that: pip would compile three times as many.
 # The lock is everything, so pip resolves nothing: its resolver takes `coverage[toml]`, which
 # pytest-cov asks for, for another package than the pinned `coverage`, and refuses the newer release.
-.venv/.installed: requirements.lock pyproject.toml
+# What builds packages is pinned by hashes as well (build-requirements.lock), and comes first: pip would
+# fetch the newest otherwise, unseen, for what is published as source alone.
+.venv/.installed: requirements.lock build-requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; %s is %s (set PYTHON=)" % (sys.executable, sys.version.split()[0]) if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps --no-compile -r requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-compile -e .
+	$(INSTALL) --require-hashes --only-binary :all: -r build-requirements.lock
+	$(INSTALL) --require-hashes --no-build-isolation -r requirements.lock
+	$(INSTALL) --no-build-isolation -e .
 	$(BIN)/pip check --disable-pip-version-check
 	@touch $@
 
@@ -84,6 +89,8 @@ lock: setup
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \
 	    --generate-hashes --no-annotate --no-header --quiet --upgrade -o requirements.lock
+	$(BIN)/uv pip compile --group build --constraint requirements.lock --universal --python-version 3.11 \
+	    --generate-hashes --no-annotate --no-header --quiet --upgrade -o build-requirements.lock
 
 # What is installed with us, with versions and licences: build/sbom.json (CycloneDX).
 sbom: setup

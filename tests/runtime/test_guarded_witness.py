@@ -190,7 +190,6 @@ async def test_a_server_with_tls_lets_in_who_it_knows(
 
 
 async def test_a_user_logs_in_by_sasl_once_the_file_has_the_password(tmp_path: Path) -> None:
-    pytest.importorskip("puresasl", reason="pure-sasl, an extra, is not installed")
     async with run_zookeeper(tmp_path / "zookeeper", doors=ServerDoors(users=USERS)) as server:
         await _logs_in(server.address, tmp_path / "password")
 
