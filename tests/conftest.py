@@ -8,8 +8,10 @@ and the test waits for real, so each such test names `autojump_clock` itself.
 
 import fcntl
 import gc
+import logging
 import os
 from collections.abc import Generator, Iterator
+from logging import StreamHandler
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,6 +77,20 @@ class _ByUnit(LoadFileScheduling):  # type: ignore[misc] # xdist has no types
 
     def _split_scope(self, nodeid: str) -> str:
         return unit(nodeid)
+
+
+@pytest.fixture(autouse=True)
+def _logging_of_one_test() -> Iterator[None]:
+    """Take back what a program that a test runs inside of this process has set up for its logs.
+
+    The tests behind it would else see lines of a level that they did not ask for.
+    """
+    loggers = [(one, one.level) for one in (logging.getLogger(), logging.getLogger("kazoo"))]
+    yield
+    for one, level in loggers:
+        one.setLevel(level)
+        for handler in [handler for handler in one.handlers if type(handler) is StreamHandler]:
+            one.removeHandler(handler)
 
 
 @pytest.fixture(scope="session")
