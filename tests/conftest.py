@@ -79,15 +79,18 @@ class _ByUnit(LoadFileScheduling):  # type: ignore[misc] # xdist has no types
         return unit(nodeid)
 
 
+LEVELS: Final = {one: one.level for one in (logging.getLogger(), logging.getLogger("kazoo"))}
+"""Of the loggers that programs set up."""
+
+
 @pytest.fixture(autouse=True)
 def _logging_of_one_test() -> Iterator[None]:
-    """Take back what a program that a test runs inside of this process has set up for its logs.
+    """Take back what programs that run inside of this process have set up for their logs.
 
     The tests behind it would else see lines of a level that they did not ask for.
     """
-    loggers = [(one, one.level) for one in (logging.getLogger(), logging.getLogger("kazoo"))]
     yield
-    for one, level in loggers:
+    for one, level in LEVELS.items():
         one.setLevel(level)
         for handler in [handler for handler in one.handlers if type(handler) is StreamHandler]:
             one.removeHandler(handler)

@@ -68,6 +68,7 @@ async def test_what_lay_open_is_closed_to_everybody_else(
             async with session(server.address, access) as stranger:
                 for path in paths:
                     await is_refused_everything(stranger, path)
+        caplog.clear()
         with caplog.at_level(logging.INFO, "broker"):
             async with session(server.address, FIRST) as zookeeper:
                 await take_over(zookeeper)
