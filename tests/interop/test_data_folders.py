@@ -34,6 +34,7 @@ OVERRIDES: Final = {
     "log.segment.bytes": "20000",
     "offsets.topic.num.partitions": "4",
     "offsets.topic.replication.factor": "1",
+    "zookeeper.set.acl": "false",  # Apache Kafka's clients do not know the brokers' login
 }
 BATCHES: Final = 200
 

@@ -53,7 +53,8 @@ async def test_versions_are_negotiated_for_every_api_of_a_client(kafka: KafkaClu
         "StopReplica",
         "UpdateMetadata",
     }
-    without_kraft = {"DescribeQuorum"} if kafka.kind.mode is Mode.ZOOKEEPER else set()
+    of_kraft = {"DescribeQuorum", "DescribeTopicPartitions"}
+    without_kraft = of_kraft if kafka.kind.mode is Mode.ZOOKEEPER else set()
     missing = set()
     async with opened(kafka) as cluster:
         connection = await cluster.any_connection()
