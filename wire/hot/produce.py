@@ -1,6 +1,6 @@
 """Produce as a forwarder speaks it: requests out of finished batches, answers by position.
 
-The layout is that of v9-11, which differ only in tagged fields of the answer. Other versions, and
+The layout is that of v9-12, which differ only in tagged fields of the answer. Other versions, and
 answers that say more than where the batches went, are left to the schema codec.
 """
 

@@ -1,6 +1,6 @@
 """Produce as a broker speaks it: requests of few batches read, and plain answers written, by hand.
 
-The layout is that of v9-11, as in `wire.hot.produce`. What is unusual or malformed is left to the
+The layout is that of v9-12, as in `wire.hot.produce`. What is unusual or malformed is left to the
 schema codec, which reads it or says what is wrong: both functions then return None.
 """
 

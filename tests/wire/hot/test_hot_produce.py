@@ -24,7 +24,7 @@ from wire.messages.produce import (
 from wire.primitives import MalformedMessage, pack_int32
 from wire.schema import decode, encode
 
-FORWARDING = range(3, 12)
+FORWARDING = range(3, 13)
 HEADER = pack_int32(7)
 
 BATCHES = st.lists(st.binary(min_size=1, max_size=40), min_size=1, max_size=3).map(tuple)

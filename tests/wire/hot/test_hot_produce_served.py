@@ -154,3 +154,7 @@ def test_an_answer_that_says_more_is_left_to_the_schema_codec(
 ) -> None:
     topic = TopicProduceResponse(name="orders", partition_responses=(unusual,))
     assert answer_frame(5, ProduceResponse(responses=(topic,)), version) is None
+
+
+def test_the_newest_version_is_one_of_those_by_hand() -> None:
+    assert ProduceRequest.VERSIONS[-1] in BY_HAND
