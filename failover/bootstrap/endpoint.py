@@ -23,8 +23,9 @@ from runtime.pages.renewed_context import RenewedContext
 from runtime.process.fault_note import FaultNote
 from runtime.process.open_files import allow_many_files, most_open
 from runtime.process.tasks import background_tasks
+from runtime.process.unforeseen import keep_at_work
 from wire.net.errors import AuthenticationFailed, BrokerUnreachable
-from wire.net.tls import make_context
+from wire.net.tls import make_context, reason_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -185,13 +186,21 @@ class Endpoint:
         return await reach_broker(addresses, self._context(cluster))
 
     def _context(self, cluster: ClusterConfig) -> ssl.SSLContext | None:
-        """Return how TLS is spoken to the cluster's brokers: as nobody (see `relay`)."""
+        """Return how TLS is spoken to the cluster's brokers: as nobody (see `relay`).
+
+        Raises AuthenticationFailed naming a file that cannot be used.
+        """
         tls = cluster.security.tls
         if tls is None:
             return None
         if cluster.name not in self._contexts:
             as_nobody = replace(tls, certificate=None, key=None, key_password=None)
-            self._contexts[cluster.name] = RenewedContext(partial(make_context, as_nobody), tls.ca)
+            try:
+                renewed = RenewedContext(partial(make_context, as_nobody), tls.ca)
+            except OSError as fault:
+                why = reason_of(fault) if isinstance(fault, ssl.SSLError) else str(fault)
+                raise AuthenticationFailed(f"clusters.{cluster.name}.ssl.ca: {why}") from fault
+            self._contexts[cluster.name] = renewed
         return self._contexts[cluster.name].current()
 
 
@@ -225,7 +234,8 @@ async def serve_bootstrap(
     registry.register(endpoint.counts)
     metrics = configuration.metrics
     async with background_tasks() as tasks:
-        tasks.start_soon(SiteFollower(configuration, followed).run)
+        follower = SiteFollower(configuration, followed)
+        tasks.start_soon(keep_at_work, follower.run, FaultNote("following the active site"))
         metrics_port = await tasks.start(
             partial(
                 serve_metrics,

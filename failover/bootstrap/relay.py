@@ -20,9 +20,8 @@ from failover.bootstrap.the_way import HEAD, request_bytes
 from runtime.process.tasks import background_tasks
 from wire.net.errors import AuthenticationFailed, BrokerUnreachable
 from wire.net.tls import reason_of
-from wire.net.transport import Address
+from wire.net.transport import Address, connect_socket
 
-CHUNK_BYTES: Final = 64 * 1024
 CONNECT_TIMEOUT_S: Final = 3.0
 """For one broker: a lost site's addresses may swallow what is sent to them."""
 
@@ -50,10 +49,11 @@ async def reach_broker(
         where = f"{host}:{port}"
         try:
             with trio.fail_after(CONNECT_TIMEOUT_S):
-                stream: trio.abc.Stream = await trio.open_tcp_stream(host, port)
-                if context is not None:
-                    stream = await _encrypted(stream, context, host)
-                return stream
+                connected = await connect_socket((host, port))
+                stream = trio.SocketStream(trio.socket.from_stdlib_socket(connected))
+                return stream if context is None else await _encrypted(stream, context, host)
+        except BrokerUnreachable as fault:
+            reasons.append(str(fault))
         except trio.TooSlowError:
             reasons.append(f"{where}: no answer within {CONNECT_TIMEOUT_S:g} s")
         except trio.BrokenResourceError as error:
@@ -62,8 +62,6 @@ async def reach_broker(
                 why = f"the broker's certificate is not trusted: {reason_of(cause)}"
                 raise AuthenticationFailed(f"{where}: {why}") from error
             reasons.append(f"{where}: TLS: {cause or error}")
-        except OSError as error:
-            reasons.append(f"{where}: {error.strerror or error}")
     raise BrokerUnreachable("; ".join(reasons))
 
 

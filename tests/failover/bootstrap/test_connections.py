@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from tests.doubles.fake_cluster import run_fake_cluster
 from wire.headers import RequestHeader, encode_request
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.produce import ProduceRequest
+from wire.net.security import PLAINTEXT, Security, Tls
 
 ASKED = b"".join(
     encode_request(
@@ -36,7 +38,7 @@ Connect = Callable[[], Awaitable[trio.SocketStream]]
 
 @asynccontextmanager
 async def endpoint(
-    folder: Path, *, most: int = 10, is_up: bool = True
+    folder: Path, *, most: int = 10, is_up: bool = True, security: Security = PLAINTEXT
 ) -> AsyncIterator[tuple[Endpoint, FollowedSite, Connect]]:
     """Serve clients of a cluster dc1, a fake one; dc2 is not there."""
     async with (
@@ -50,7 +52,12 @@ async def endpoint(
         followed = FollowedSite()
         followed.take(Answer("dc1", 1))
         bootstrap = BootstrapConfig(listen=("127.0.0.1", 1), max_connections=most)
-        served = Endpoint(load(file), bootstrap, followed)
+        configuration = load(file)
+        clusters = {
+            name: replace(cluster, security=security)
+            for name, cluster in configuration.clusters.items()
+        }
+        served = Endpoint(replace(configuration, clusters=clusters), bootstrap, followed)
         (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
         nursery.start_soon(trio.serve_listeners, served.serve_client, [listener])
 
@@ -99,6 +106,16 @@ async def test_the_longest_silent_connection_makes_room_for_a_new_one(tmp_path: 
         assert await is_let_go(second)
         assert await is_answered(first)
         assert served.counts.refused[FULL] == 1
+
+
+async def test_an_authority_that_cannot_be_read_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    gone = Security(tls=Tls(ca=tmp_path / "gone.pem"))
+    async with endpoint(tmp_path, security=gone) as (served, _, connect):
+        assert await is_let_go(await connect())
+        assert served.counts.refused[UNREACHABLE] == 1
+        assert "clusters.dc1.ssl.ca: " in caplog.text
 
 
 async def test_who_asks_for_something_else_is_let_go_alone(
