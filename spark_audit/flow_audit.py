@@ -111,16 +111,7 @@ def audit_flow(
     if differing:
         came_back = _take(reader.settle(differing), judged, untold)
         snapshot = _told(snapshot, untold)
-        for one in differing:
-            place = TopicPartition(one.topic, one.partition)
-            windows = [look.window for look in one.looks]
-            is_end = len(windows) == 1 and windows[0].is_last
-            if is_end and came_back[place].keys() <= {Kind.IN_FLIGHT}:
-                bounds = one.planner.partitions[0]
-                truths[place].take_end_as_equal(
-                    in_flight=came_back[place][Kind.IN_FLIGHT],
-                    may_be_cleaned=bounds.source.is_compacted or bounds.target.is_compacted,
-                )
+        _take_equal_ends(differing, came_back, truths)
     questions = list(_key_questions(planner, snapshot, judged, way_back))
     if questions:
         _take(reader.settle(questions), judged, untold)
@@ -140,6 +131,24 @@ def audit_flow(
         untold=snapshot.untold,
         mirrored={**dict.fromkeys(snapshot.untold), **mirrored},
     )
+
+
+def _take_equal_ends(
+    differing: Sequence[Differences],
+    came_back: Mapping[TopicPartition, Counter[Kind]],
+    truths: Mapping[TopicPartition, Correspondence],
+) -> None:
+    """Count a last window as equal where nothing but records in flight is in it."""
+    for one in differing:
+        place = TopicPartition(one.topic, one.partition)
+        windows = [look.window for look in one.looks]
+        is_end = len(windows) == 1 and windows[0].is_last
+        if is_end and came_back[place].keys() <= {Kind.IN_FLIGHT}:
+            bounds = one.planner.partitions[0]
+            truths[place].take_end_as_equal(
+                in_flight=came_back[place][Kind.IN_FLIGHT],
+                may_be_cleaned=bounds.source.is_compacted or bounds.target.is_compacted,
+            )
 
 
 def _told(snapshot: Snapshot, untold: Mapping[TopicPartition, str]) -> Snapshot:

@@ -37,7 +37,6 @@ class Right(IntFlag):
 
 
 ALL: Final = Right.READ | Right.WRITE | Right.CREATE | Right.DELETE | Right.ADMIN
-CHANGING: Final = Right.WRITE | Right.CREATE | Right.DELETE | Right.ADMIN
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -75,14 +75,6 @@ async def topic_rights(
     )
 
 
-async def cluster_rights(cluster: Cluster) -> set[Right]:
-    """Return the entries for the cluster itself, which is called `kafka-cluster`.
-
-    Raises RightsOff, RequestRefused and NetworkFault.
-    """
-    return await _rights(cluster, ResourceType.CLUSTER)
-
-
 async def all_rights(cluster: Cluster) -> set[Right]:
     """Return the entries of every kind. Raises RightsOff, RequestRefused and NetworkFault."""
     return await _rights(cluster, ResourceType.ANY)
