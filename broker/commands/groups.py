@@ -144,7 +144,10 @@ async def _positions(cluster: Cluster, group: str) -> list[Row]:
 
 
 async def reset_offsets(options: Options) -> int:
-    """Move a group's positions by a rule; the group has no members meanwhile."""
+    """Move a group's positions by a rule; the group has no members meanwhile.
+
+    The status is FAILED where a position stays that was meant, or none was found.
+    """
     rule = rule_of(options, wall_ms())
     async with reach(options) as cluster:
         known = (await describe_groups(cluster, [options.group]))[options.group]
@@ -166,7 +169,8 @@ async def reset_offsets(options: Options) -> int:
             )
             codes = await commit_group_offsets(cluster, options.group, going)
             _require_all(options.group, codes)
-    return ExitStatus.DONE if all(one.after is not None for one in moves) else ExitStatus.FAILED
+    are_all_told = bool(moves) and all(one.after is not None for one in moves)
+    return ExitStatus.DONE if are_all_told else ExitStatus.FAILED
 
 
 def rule_of(options: Options, now_ms: int) -> Rule:

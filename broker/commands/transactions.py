@@ -248,8 +248,23 @@ async def _known(cluster: Cluster, producer_ids: set[int]) -> dict[int, Describe
     for node, states in (await _listed(cluster, request)).items():
         names = [one.transactional_id for one in states]
         if names:
-            described = await _described(cluster, node, names)
-            known |= {one.producer_id: one for one in described if not one.error_code}
+            known |= by_producer(await _described(cluster, node, names))
+    return known
+
+
+def by_producer(
+    described: Iterable[DescribeTransactionsState],
+) -> dict[int, DescribeTransactionsState]:
+    """Return the transactions by producer id, without those that ended since they were listed.
+
+    Raises CommandFailed for one that its coordinator does not tell of now: it may be alive.
+    """
+    known: dict[int, DescribeTransactionsState] = {}
+    for one in described:
+        if one.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+            continue
+        require(f"transactional id {one.transactional_id}", one.error_code)
+        known[one.producer_id] = one
     return known
 
 

@@ -70,6 +70,8 @@ def test_a_group_is_described_moved_and_deleted(commands: Commands) -> None:
     later = ("--topic", "cli-read:0", "--by-duration", "1h", "--yes")
     assert commands.told(*reset, *later)[0]["after"] == 0
     assert "has no partition 5" in said(*reset, "--topic", "cli-read:5", "--to-latest", status=1)
+    nobody = said("groups", "reset-offsets", "cli-nobody", "--to-latest", "--yes", status=1)
+    assert "no position would change" in nobody
     forget = ("groups", "delete-offsets", "cli-group", "--yes")
     assert "1 positions forgotten" in said(*forget)
     said("topics", "delete", "cli-read", "--yes")

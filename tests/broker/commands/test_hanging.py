@@ -1,6 +1,13 @@
 """A transaction hangs if a partition holds it open and no coordinator is going to end it."""
 
+from dataclasses import replace
+
+import pytest
+
 from broker.commands.hanging import OpenTransaction, hanging, open_transactions, silent
+from broker.commands.reaching import CommandFailed
+from broker.commands.transactions import by_producer
+from wire.errors import ErrorCode
 from wire.messages.describe_producers import DescribeProducersProducerState
 from wire.messages.describe_transactions import (
     DescribeTransactionsState,
@@ -54,3 +61,11 @@ def test_an_unknown_producer_and_a_transaction_without_the_partition_hang() -> N
     found = opened(producer(7, start=1), producer(8, start=2), producer(9, start=3))
     transactions = {8: known(8, 1, 2), 9: known(9, 3)}
     assert [one.producer_id for one in hanging(found, transactions)] == [7, 8]
+
+
+def test_a_transaction_that_its_coordinator_does_not_tell_of_is_not_taken_for_ended() -> None:
+    gone = replace(known(7, 3), error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
+    assert by_producer([gone, known(8, 3)]) == {8: known(8, 3)}
+    loading = replace(known(9, 3), error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    with pytest.raises(CommandFailed, match="transactional id t: COORDINATOR_LOAD_IN_PROGRESS"):
+        by_producer([gone, loading])
