@@ -16,6 +16,8 @@ from runtime.program.program import BadInput, ExitStatus, Faults, Program
 
 MAX_PORT: Final = 65_535
 MAX_BROKERS: Final = 100
+SECURED: Final = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
+"""The protocols of a second listener; the first one speaks PLAINTEXT."""
 
 
 def _count(text: str) -> int:
@@ -37,6 +39,22 @@ def _port(text: str) -> int:
     if not 0 <= value <= MAX_PORT:
         raise ArgumentTypeError(f"there is no port {value}")
     return value
+
+
+def _zookeeper(text: str) -> str:
+    from broker.zookeeper.address import check_address
+
+    try:
+        check_address(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
+    return text
+
+
+def _protocol(text: str) -> str:
+    if text not in SECURED:
+        raise ArgumentTypeError(f"{text!r} is none of {', '.join(SECURED)}")
+    return text
 
 
 def _run() -> Act:
@@ -71,13 +89,18 @@ def _run() -> Act:
 def _up() -> Act:
     from broker.ports import PortWishes
     from broker.up import UpOptions, bring_up
-    from runtime.configuration.properties import parse_override
+    from runtime.configuration.properties import parse_override, read_properties
     from runtime.process.logs import configure
 
     async def up(options: Options) -> int:
         _require_ports("--port", options.port, options.brokers)
         _require_ports("--metrics-port", options.metrics_port, options.brokers)
+        if options.zookeeper is not None and options.zookeeper_port:
+            raise BadInput("--zookeeper-port: the servers of --zookeeper have ports of their own")
         configure(f"cluster {options.cluster_name}", verbose=options.verbose)
+        file = options.properties
+        settings = [] if file is None else [*read_properties(file).values()]
+        settings += map(parse_override, options.override)
         wanted = UpOptions(
             name=options.cluster_name,
             data=options.data.resolve(),
@@ -87,9 +110,12 @@ def _up() -> Act:
                 broker_port=options.port,
                 zookeeper_port=options.zookeeper_port,
                 metrics_port=options.metrics_port,
+                has_second_listener=options.also is not None,
             ),
+            also=options.also,
+            zookeeper=options.zookeeper,
             ready_file=options.ready_file,
-            overrides={entry.key: entry.value for entry in map(parse_override, options.override)},
+            overrides={entry.key: entry.value for entry in settings},
             ends_with_stdin=options.end_with_stdin,
         )
         await bring_up(wanted)
@@ -106,15 +132,14 @@ def _require_ports(option: str, first: int | None, count: int) -> None:
 
 def _faults() -> Faults:
     from broker.commands.reaching import CommandFailed
+    from broker.listeners import CannotListen
     from broker.log.config import InvalidConfig
     from broker.log.results import StorageError
-    from broker.server import CannotListen
     from broker.up import ClusterFailed
     from broker.zookeeper.store import BrokerIdTaken
     from broker.zookeeper.taking_over import NotOurCluster
     from broker.zookeeper.tree import MalformedNode
-    from runtime.configuration.properties import ConfigurationError
-    from runtime.configuration.yaml_section import ConfigurationError as YamlWrong
+    from runtime.configuration.reading.mistakes import ConfigurationError
     from runtime.coordination.zookeeper import ZooKeeperFault
     from runtime.pages.metrics import AddressInUse
     from runtime.process.java import JavaMissing
@@ -137,7 +162,7 @@ def _faults() -> Faults:
     )
     return {
         **dict.fromkeys(failed, ExitStatus.FAILED),
-        **dict.fromkeys((ConfigurationError, InvalidConfig, YamlWrong), ExitStatus.BAD_INPUT),
+        **dict.fromkeys((ConfigurationError, InvalidConfig), ExitStatus.BAD_INPUT),
     }
 
 
@@ -185,6 +210,8 @@ PROGRAM: Final = Program(
                 "broker up",
                 "broker up --brokers 1 --port 9092 --data /var/lib/broker-data",
                 "broker up --port 0 --ready-file ready.json",
+                "broker up --also SASL_SSL --properties security.properties",
+                "broker up --zookeeper 127.0.0.1:2181/dc1",
             ),
             options=(
                 Option(
@@ -216,11 +243,33 @@ PROGRAM: Final = Program(
                     convert=_port,
                 ),
                 Option(
+                    names=("--also",),
+                    metavar="PROTOCOL",
+                    help="a second listener of each broker at a free port: SSL, SASL_PLAINTEXT or "
+                    "SASL_SSL; --override says with which keys and users",
+                    convert=_protocol,
+                ),
+                Option(
+                    names=("--properties",),
+                    metavar="FILE",
+                    help="properties of all brokers, in Kafka's format; what is secret stands "
+                    "better there than in a command line, which every user can see",
+                    convert=Path,
+                    completes=Completes.FILE,
+                ),
+                Option(
                     names=("--zookeeper-port",),
                     metavar="PORT",
                     help="ZooKeeper's port; 0 takes a free one",
                     default=0,
                     convert=_port,
+                ),
+                Option(
+                    names=("--zookeeper",),
+                    metavar="ADDRESS",
+                    help="servers that run by themselves, host:port[,host:port][/chroot], instead "
+                    "of one of the cluster's own; clusters with different chroots may share them",
+                    convert=_zookeeper,
                 ),
                 Option(
                     names=("--cluster-name",),
@@ -268,6 +317,7 @@ PROGRAM: Final = Program(
         ExitStatus.BAD_INPUT: "The input is bad.",
     },
     faults=_faults,
+    extra="local",
 )
 
 

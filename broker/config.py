@@ -4,6 +4,8 @@ A field's property is its name with dots for underscores: `log_dirs` is `log.dir
 Defaults and limits are those of Apache Kafka 3.9's `server.properties` documentation.
 """
 
+import logging
+import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -24,41 +26,47 @@ from broker.security.settings import (
     LISTENER_PREFIX,
     OF_ONE_LISTENER,
     BadSecurity,
-    Login,
+    JaasLogin,
     Secret,
     initial_scram_users,
     inter_broker_security,
     security_of,
 )
-from broker.setting_values import ZOOKEEPER, parser_of
+from broker.setting_values import SERVED, parser_of
+from broker.zookeeper.address import FORM
 from broker.zookeeper.login import USERNAME
-from runtime.configuration.properties import ConfigurationError, Property
-from wire.net.secret_file import FileSecret
+from runtime.configuration.properties import Property
+from runtime.configuration.reading.mistakes import ConfigurationError
+from wire.net.secret_file import BadSecretFile, FileSecret, exposure_of
 from wire.net.security import WITH_PASSWORDS, Mechanism
+
+_LOG = logging.getLogger(__name__)
 
 UNLIMITED: Final = -1
 HOUR_MS: Final = 3_600_000
 MAX_INT: Final = 2**31 - 1
+MAX_SHORT: Final = 2**15 - 1
+MAX_DOUBLE: Final = sys.float_info.max
 
 
 AddressLimits: TypeAlias = Mapping[str, int]
 _DEFAULT: Final = (Listener(name="PLAINTEXT", host="", port=9092),)
 
-ACCEPTED_WITHOUT_EFFECT: Final = frozenset(
+ACCEPTED_WITHOUT_EFFECT: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "background.threads",
-        "log.cleaner.io.buffer.size",
-        "log.cleaner.threads",
-        "num.io.threads",
-        "num.network.threads",
-        "num.recovery.threads.per.data.dir",
-        "queued.max.requests",
-        "socket.receive.buffer.bytes",
-        "socket.send.buffer.bytes",
+        "background.threads": "10",
+        "log.cleaner.io.buffer.size": "524288",
+        "log.cleaner.threads": "1",
+        "num.io.threads": "8",
+        "num.network.threads": "3",
+        "num.recovery.threads.per.data.dir": "1",
+        "queued.max.requests": "500",
+        "socket.receive.buffer.bytes": "102400",
+        "socket.send.buffer.bytes": "102400",
     }
 )
 """Settings of Kafka's own sample file that have no counterpart in a single-threaded broker, or
-whose part is not served yet: taken without complaint so that such a file starts."""
+whose part is not served yet, with Kafka's defaults: taken so that such a file starts."""
 
 
 AUTHORIZERS: Final = (
@@ -71,6 +79,15 @@ AUTHORIZERS: Final = (
 def _at_least(minimum: float, default: float, *, maximum: float = 2**63 - 1) -> Any:  # noqa: ANN401
     """Declare a number with Kafka's limits; the annotation says whether it is whole."""
     return field(default=default, metadata={"minimum": minimum, "maximum": maximum})
+
+
+def _int(minimum: int, default: int) -> Any:  # noqa: ANN401 - a dataclass field, as `field` itself
+    """Declare a whole number that Kafka keeps in four bytes; `_short`, in two."""
+    return _at_least(minimum, default, maximum=MAX_INT)
+
+
+def _short(minimum: int, default: int) -> Any:  # noqa: ANN401 - a dataclass field, as `field` itself
+    return _at_least(minimum, default, maximum=MAX_SHORT)
 
 
 def _one_of(default: str, *others: str) -> Any:  # noqa: ANN401 - a dataclass field, as `field` itself
@@ -105,65 +122,65 @@ class BrokerConfig:
     ssl_endpoint_identification_algorithm: str = _one_of("https", "")
     sasl_enabled_mechanisms: tuple[Mechanism, ...] = ()
     sasl_mechanism_inter_broker_protocol: str = _one_of(*(one.value for one in WITH_PASSWORDS))
-    sasl_jaas_config: Login | None = None
+    sasl_jaas_config: JaasLogin | None = None
     sasl_oauthbearer_jwks_endpoint_url: Path | None = None
     sasl_oauthbearer_expected_audience: tuple[str, ...] = ()
     sasl_oauthbearer_expected_issuer: str | None = None
     sasl_oauthbearer_sub_claim_name: str = "sub"
-    sasl_oauthbearer_clock_skew_seconds: int = _at_least(0, 30, maximum=MAX_INT)
-    sasl_server_max_receive_size: int = _at_least(1, 524_288, maximum=MAX_INT)
+    sasl_oauthbearer_clock_skew_seconds: int = _int(0, 30)
+    sasl_server_max_receive_size: int = _int(1, 524_288)
     super_users: tuple[str, ...] = ()
     authorizer_class_name: str = _one_of("", *AUTHORIZERS)
     allow_everyone_if_no_acl_found: bool = False
     write_fence_enable: bool = True
     connections_max_reauth_ms: int = _at_least(0, 0)
-    connection_failed_authentication_delay_ms: int = _at_least(0, 100, maximum=MAX_INT)
+    connection_failed_authentication_delay_ms: int = _int(0, 100)
     log_dirs: tuple[Path, ...] = (Path("/tmp/kafka-logs"),)  # noqa: S108 - Kafka's default
     metrics_port: int = _at_least(UNLIMITED, UNLIMITED, maximum=MAX_PORT)
     metrics_host: str = "127.0.0.1"
 
-    zookeeper_connect: str = field(metadata={"pattern": ZOOKEEPER, "form": "host:port[,host:port]"})
-    zookeeper_session_timeout_ms: int = _at_least(1_000, 18_000)
-    zookeeper_connection_timeout_ms: int = _at_least(1, 18_000)
+    zookeeper_connect: str = field(metadata={"form": FORM})
+    zookeeper_session_timeout_ms: int = _int(1_000, 18_000)
+    zookeeper_connection_timeout_ms: int = _int(1, 18_000)
     zookeeper_username: str = USERNAME
     zookeeper_password_file: FileSecret | None = None
     zookeeper_set_acl: bool = False
 
-    num_partitions: int = _at_least(1, 1)
-    default_replication_factor: int = _at_least(1, 1)
+    num_partitions: int = _int(1, 1)
+    default_replication_factor: int = _int(1, 1)
     auto_create_topics_enable: bool = True
     delete_topic_enable: bool = True
-    min_insync_replicas: int = _at_least(1, 1)
+    min_insync_replicas: int = _int(1, 1)
     unclean_leader_election_enable: bool = False
     replica_lag_time_max_ms: int = _at_least(1, 30_000)
-    replica_fetch_max_bytes: int = _at_least(0, 1_048_576)
-    replica_fetch_wait_max_ms: int = _at_least(1, 500)
-    replica_fetch_min_bytes: int = _at_least(0, 1)
-    replica_fetch_response_max_bytes: int = _at_least(0, 10_485_760, maximum=MAX_INT)
-    replica_fetch_backoff_ms: int = _at_least(0, 1_000)
-    replica_socket_timeout_ms: int = _at_least(1, 30_000)
+    replica_fetch_max_bytes: int = _int(0, 1_048_576)
+    replica_fetch_wait_max_ms: int = _int(1, 500)
+    replica_fetch_min_bytes: int = _int(0, 1)
+    replica_fetch_response_max_bytes: int = _int(0, 10_485_760)
+    replica_fetch_backoff_ms: int = _int(0, 1_000)
+    replica_socket_timeout_ms: int = _int(1, 30_000)
     replica_high_watermark_checkpoint_interval_ms: int = _at_least(1, 5_000)
     replica_selector_class: str | None = None
-    max_incremental_fetch_session_cache_slots: int = _at_least(0, 1_000, maximum=MAX_INT)
+    max_incremental_fetch_session_cache_slots: int = _int(0, 1_000)
     auto_leader_rebalance_enable: bool = True
     leader_imbalance_check_interval_seconds: int = _at_least(1, 300)
-    leader_imbalance_per_broker_percentage: int = _at_least(0, 10)
+    leader_imbalance_per_broker_percentage: int = _int(0, 10)
     controlled_shutdown_enable: bool = True
-    request_timeout_ms: int = _at_least(1, 30_000)
+    request_timeout_ms: int = _int(1, 30_000)
 
-    socket_request_max_bytes: int = _at_least(1, 104_857_600, maximum=MAX_INT)
+    socket_request_max_bytes: int = _int(1, 104_857_600)
     connections_max_idle_ms: int = _at_least(UNLIMITED, 600_000)
-    max_connections: int = _at_least(0, MAX_INT)
-    max_connections_per_ip: int = _at_least(0, MAX_INT)
+    max_connections: int = _int(0, MAX_INT)
+    max_connections_per_ip: int = _int(0, MAX_INT)
     max_connections_per_ip_overrides: AddressLimits = field(
         default_factory=lambda: MappingProxyType({})
     )
-    socket_listen_backlog_size: int = _at_least(1, 50)
-    message_max_bytes: int = _at_least(0, 1_048_588, maximum=MAX_INT)
-    fetch_max_bytes: int = _at_least(1_024, 57_671_680, maximum=MAX_INT)
+    socket_listen_backlog_size: int = _int(1, 50)
+    message_max_bytes: int = _int(0, 1_048_588)
+    fetch_max_bytes: int = _int(1_024, 57_671_680)
     compression_type: str = _one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")
 
-    log_segment_bytes: int = _at_least(14, 1_073_741_824, maximum=MAX_INT)
+    log_segment_bytes: int = _int(14, 1_073_741_824)
     log_roll_ms: int = _at_least(1, 168 * HOUR_MS)
     log_roll_jitter_ms: int = _at_least(0, 0)
     log_retention_ms: int = _at_least(UNLIMITED, 168 * HOUR_MS)
@@ -175,13 +192,13 @@ class BrokerConfig:
     log_cleaner_backoff_ms: int = _at_least(0, 15_000)
     log_cleaner_dedupe_buffer_size: int = _at_least(0, 128 * 1024 * 1024)
     log_cleaner_io_buffer_load_factor: float = _at_least(0, 0.9, maximum=1)
-    log_cleaner_io_max_bytes_per_second: float = _at_least(1, float("inf"), maximum=float("inf"))
+    log_cleaner_io_max_bytes_per_second: float = _at_least(1, MAX_DOUBLE, maximum=float("inf"))
     log_cleaner_min_compaction_lag_ms: int = _at_least(0, 0)
     log_cleaner_max_compaction_lag_ms: int = _at_least(1, 2**63 - 1)
     log_cleaner_delete_retention_ms: int = _at_least(0, 86_400_000)
     log_cleaner_min_cleanable_ratio: float = _at_least(0, 0.5, maximum=1)
-    log_index_interval_bytes: int = _at_least(0, 4_096, maximum=MAX_INT)
-    log_index_size_max_bytes: int = _at_least(4, 10_485_760, maximum=MAX_INT)
+    log_index_interval_bytes: int = _int(0, 4_096)
+    log_index_size_max_bytes: int = _int(4, 10_485_760)
     log_flush_interval_messages: int = _at_least(1, 2**63 - 1)
     log_flush_interval_ms: int = _at_least(1, 2**63 - 1)
     log_flush_scheduler_interval_ms: int = _at_least(1, 2**63 - 1)
@@ -189,49 +206,49 @@ class BrokerConfig:
     log_message_timestamp_before_max_ms: int = _at_least(0, 2**63 - 1)
     log_message_timestamp_after_max_ms: int = _at_least(0, 2**63 - 1)
     log_preallocate: bool = False
-    producer_id_expiration_ms: int = _at_least(1, 86_400_000)
-    transactional_id_expiration_ms: int = _at_least(1, 604_800_000)
-    transaction_max_timeout_ms: int = _at_least(1, 900_000)
-    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = _at_least(1, 10_000)
-    transaction_remove_expired_transaction_cleanup_interval_ms: int = _at_least(1, 3_600_000)
-    transaction_state_log_num_partitions: int = _at_least(1, 50)
-    transaction_state_log_replication_factor: int = _at_least(1, 3)
-    transaction_state_log_min_isr: int = _at_least(1, 2)
-    transaction_state_log_segment_bytes: int = _at_least(1, 104_857_600)
+    producer_id_expiration_ms: int = _int(1, 86_400_000)
+    transactional_id_expiration_ms: int = _int(1, 604_800_000)
+    transaction_max_timeout_ms: int = _int(1, 900_000)
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = _int(1, 10_000)
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = _int(1, 3_600_000)
+    transaction_state_log_num_partitions: int = _int(1, 50)
+    transaction_state_log_replication_factor: int = _short(1, 3)
+    transaction_state_log_min_isr: int = _int(1, 2)
+    transaction_state_log_segment_bytes: int = _int(1, 104_857_600)
 
-    offsets_topic_num_partitions: int = _at_least(1, 50)
-    offsets_topic_replication_factor: int = _at_least(1, 3)
-    offsets_topic_segment_bytes: int = _at_least(1, 104_857_600)
+    offsets_topic_num_partitions: int = _int(1, 50)
+    offsets_topic_replication_factor: int = _short(1, 3)
+    offsets_topic_segment_bytes: int = _int(1, 104_857_600)
     offsets_topic_compression_codec: int = _at_least(0, 0, maximum=4)
-    offsets_retention_minutes: int = _at_least(1, 10_080)
+    offsets_retention_minutes: int = _int(1, 10_080)
     offsets_retention_check_interval_ms: int = _at_least(1, 600_000)
-    offsets_commit_timeout_ms: int = _at_least(1, 5_000)
-    offsets_load_buffer_size: int = _at_least(1, 5_242_880)
-    offset_metadata_max_bytes: int = _at_least(0, 4_096)
-    group_initial_rebalance_delay_ms: int = _at_least(0, 3_000)
-    group_min_session_timeout_ms: int = _at_least(0, 6_000)
-    group_max_session_timeout_ms: int = _at_least(0, 1_800_000)
-    group_max_size: int = _at_least(1, MAX_INT)
+    offsets_commit_timeout_ms: int = _int(1, 5_000)
+    offsets_load_buffer_size: int = _int(1, 5_242_880)
+    offset_metadata_max_bytes: int = _int(0, 4_096)
+    group_initial_rebalance_delay_ms: int = _int(0, 3_000)
+    group_min_session_timeout_ms: int = _int(0, 6_000)
+    group_max_session_timeout_ms: int = _int(0, 1_800_000)
+    group_max_size: int = _int(1, MAX_INT)
     group_coordinator_rebalance_protocols: tuple[str, ...] = _some_of("classic", "consumer")
-    group_consumer_session_timeout_ms: int = _at_least(1, 45_000, maximum=MAX_INT)
-    group_consumer_min_session_timeout_ms: int = _at_least(1, 45_000, maximum=MAX_INT)
-    group_consumer_max_session_timeout_ms: int = _at_least(1, 60_000, maximum=MAX_INT)
-    group_consumer_heartbeat_interval_ms: int = _at_least(1, 5_000, maximum=MAX_INT)
-    group_consumer_min_heartbeat_interval_ms: int = _at_least(1, 5_000, maximum=MAX_INT)
-    group_consumer_max_heartbeat_interval_ms: int = _at_least(1, 15_000, maximum=MAX_INT)
-    group_consumer_max_size: int = _at_least(1, MAX_INT)
+    group_consumer_session_timeout_ms: int = _int(1, 45_000)
+    group_consumer_min_session_timeout_ms: int = _int(1, 45_000)
+    group_consumer_max_session_timeout_ms: int = _int(1, 60_000)
+    group_consumer_heartbeat_interval_ms: int = _int(1, 5_000)
+    group_consumer_min_heartbeat_interval_ms: int = _int(1, 5_000)
+    group_consumer_max_heartbeat_interval_ms: int = _int(1, 15_000)
+    group_consumer_max_size: int = _int(1, MAX_INT)
     group_consumer_assignors: tuple[str, ...] = _some_of("uniform", "range")
     group_consumer_migration_policy: str = _one_of(
         "bidirectional", "upgrade", "downgrade", "disabled"
     )
 
     provided: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """What the file and the overrides said, by property name."""
+    """The values of the file and the overrides, by property name."""
 
     listener_settings: Mapping[str, Mapping[str, Any]] = field(
         default_factory=lambda: MappingProxyType({})
     )
-    """What `listener.name.<name>.` says, by the listener's name and the setting's."""
+    """The settings under `listener.name.<name>.`, by the listener's name and the setting's."""
 
     @property
     def inter_broker_listener(self) -> Listener:
@@ -277,6 +294,7 @@ _SCALED: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
 }
 """Older names in other units: the first property given, in this order, holds."""
 
+KEYSTORE: Final = "ssl.keystore.location"
 SECRETS: Final = frozenset({"ssl.key.password", JAAS})
 """Settings whose values nobody is shown."""
 
@@ -302,7 +320,6 @@ def parse_config(properties: Iterable[Property], *, file: str) -> BrokerConfig:
             raise ConfigurationError(f"{file}: {required}: missing")
     provided = MappingProxyType({key: entry.value for key, entry in given.items()})
     _set_protocols(values, given)
-    _check_advertised(values, given)
     _check_groups(values, given)
     _check_login(values, given)
     own = _own_settings(given, {listener.name for listener in values.get("listeners", _DEFAULT)})
@@ -313,7 +330,26 @@ def parse_config(properties: Iterable[Property], *, file: str) -> BrokerConfig:
         if reason.key in given:
             raise given[reason.key].wrong(str(reason)) from reason
         raise ConfigurationError(f"{file}: {reason.key}: {reason}") from reason
+    _warn_of_exposed(given.values(), Path(file))
     return config
+
+
+def _warn_of_exposed(given: Iterable[Property], file: Path) -> None:
+    """Have the log name each file that holds a key or a password and is open to others."""
+    for entry in given:
+        setting = entry.key.removeprefix(LISTENER_PREFIX)
+        if setting.endswith(KEYSTORE):
+            held = Path(entry.value)
+        elif setting.endswith(tuple(SECRETS)) and entry.place.startswith(f"{file}:"):
+            held = file
+        else:
+            continue
+        try:
+            exposure = exposure_of(held)
+        except BadSecretFile:
+            continue  # its listener cannot be served, and says so
+        if exposure is not None:
+            _LOG.warning("%s", entry.wrong(f"{held}: {exposure}"))
 
 
 def _set_protocols(values: dict[str, Any], given: Mapping[str, Property]) -> None:
@@ -344,7 +380,7 @@ def _own_settings(
         if name.upper() not in listeners:
             raise entry.wrong(f"no listener is called {name.upper()}")
         mechanism = setting.removesuffix(f".{JAAS}")
-        is_jaas = mechanism.upper() in {one.value for one in Mechanism}
+        is_jaas = mechanism.upper() in SERVED
         if not is_jaas and setting not in OF_ONE_LISTENER:
             raise entry.wrong("unknown setting")
         value = _parse(entry, JAAS if is_jaas else setting)
@@ -356,14 +392,8 @@ def _check_security(config: BrokerConfig) -> None:
     """Raise BadSecurity for a listener that could not be served, or not by brokers."""
     for listener in config.listeners:
         security_of(config, listener)
-    inter_broker = config.inter_broker_listener
-    if config.advertised(inter_broker) is None:
-        raise BadSecurity("advertised.listeners", f"{inter_broker.name} is missing: brokers use it")
+    check_advertised(config)
     inter_broker_security(config)
-    names = {listener.name for listener in config.listeners}
-    for told in config.advertised_listeners:
-        if told.name not in names:
-            raise BadSecurity("advertised.listeners", f"{told}: no listener has this name")
     for _mechanism, name, _password in initial_scram_users(config):
         if not name:
             raise BadSecurity(JAAS, "a user without a name")
@@ -379,11 +409,20 @@ def _value_of(name: str, given: Mapping[str, Property]) -> object | None:
     return None
 
 
-def _check_advertised(values: Mapping[str, Any], given: Mapping[str, Property]) -> None:
-    """Refuse what no client could connect to: Kafka does the same for 0.0.0.0."""
-    for listener in values.get("advertised_listeners", ()):
-        if listener.host in EVERYWHERE:
-            raise given["advertised.listeners"].wrong(f"{listener}: clients need a real host")
+def check_advertised(config: BrokerConfig) -> None:
+    """Raise BadSecurity for addresses by which clients or brokers could not come.
+
+    Kafka refuses 0.0.0.0 as well.
+    """
+    inter_broker = config.inter_broker_listener
+    if config.advertised(inter_broker) is None:
+        raise BadSecurity("advertised.listeners", f"{inter_broker.name} is missing: brokers use it")
+    names = {listener.name for listener in config.listeners}
+    for told in config.advertised_listeners:
+        if told.host in EVERYWHERE:
+            raise BadSecurity("advertised.listeners", f"{told}: clients need a real host")
+        if told.name not in names:
+            raise BadSecurity("advertised.listeners", f"{told}: no listener has this name")
 
 
 def _check_groups(values: Mapping[str, Any], given: Mapping[str, Property]) -> None:

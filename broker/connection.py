@@ -37,21 +37,22 @@ from broker.line_budget import LineBudget
 from broker.long_messages import LongMessages, is_long
 from broker.quotas.entity import CONSUMER_RATE, PRODUCER_RATE, REQUEST_PERCENTAGE
 from broker.quotas.work import Work, measured
-from broker.security.entry import Entry
-from broker.security.gate import Passage, State
+from broker.security.entry import IncomingConnection
+from broker.security.gate import GateState, Passage
 from broker.sending import Part, PeerGone, send_parts, with_files
 from runtime.process.tasks import background_tasks
 from wire.errors import ErrorCode
-from wire.headers import RequestHeader, decode_request_header, encode_response
+from wire.headers import RequestHeader, encode_response
 from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wire.messages.fetch import FetchRequest, replica_of
 from wire.messages.produce import ProduceRequest
 from wire.primitives import MalformedMessage
+from wire.request_headers import decode_request_header
 from wire.schema import TooManyElements, Unencodable
 
 _LOG = logging.getLogger(__name__)
 
-EVERYBODY: Final = Entry()
+EVERYBODY: Final = IncomingConnection()
 """A connection of which nothing is asked."""
 FLUSH_BYTES: Final = 256 * 1024
 MOST_AWAITED: Final = 2_000
@@ -67,7 +68,7 @@ RELEASE_AFTER_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class SocketLimits:
     """The limits of one connection: bytes, times and lines in the log."""
 
     largest_request_bytes: int
@@ -113,8 +114,8 @@ class Connection:
         peer: str,
         node: Node,
         apis: Mapping[int, Api],
-        limits: Limits,
-        entry: Entry = EVERYBODY,
+        limits: SocketLimits,
+        entry: IncomingConnection = EVERYBODY,
     ) -> None:
         self._peer_socket = peer_socket
         self._peer = peer
@@ -278,7 +279,7 @@ class Connection:
 
     async def _pass_gate(self, passage: Passage, frame: memoryview) -> bool:
         """Say whether a request may be served; what belongs to SASL is answered here."""
-        was_inside = passage.state is State.INSIDE
+        was_inside = passage.state is GateState.INSIDE
         step = passage.take(frame, self._node.clock.monotonic_ms())
         if step is None:
             return True
@@ -289,7 +290,7 @@ class Connection:
         await self._flush()
         if step.refusal is not None:
             raise NotLetIn(step.refusal)
-        if passage.state is State.INSIDE and not was_inside:
+        if passage.state is GateState.INSIDE and not was_inside:
             self._become(passage)
             self._authenticating.deadline = math.inf
             self._frames.limit(self._limits.largest_request_bytes)

@@ -18,7 +18,7 @@ class ConnectionLimits:
 
     most_in_all: Callable[[], int]
     most_of: Callable[[str], int]
-    """Of an address."""
+    """By address."""
     of_listener: Mapping[str, int]
 
 

@@ -67,7 +67,7 @@ class Node(Protocol):
 
     @property
     def verifier(self) -> Verifier:
-        """Who asks a transaction's coordinator before the first batch is appended."""
+        """The part that asks a transaction's coordinator before the first batch is appended."""
 
     @property
     def store(self) -> ClusterStore:
@@ -118,7 +118,7 @@ class Node(Protocol):
 
     @property
     def cluster_brokers(self) -> ClusterBrokers:
-        """Who is a broker of this cluster."""
+        """The brokers of this cluster, as far as they have proved that they are."""
 
     async def has_elected(self, controller_epoch: int) -> bool:
         """Say whether ZooKeeper has given this epoch to a controller; raises ZooKeeperFault."""
@@ -148,7 +148,7 @@ class Call:
     is_broker: bool = False
     """Whether it comes from a broker of this cluster (`broker.security.brokers`)."""
     rights: Rights = EVERY_RIGHT
-    """What it may do; guards have asked already of all that the request names by itself."""
+    """The client's rights; guards have asked already of all that the request names by itself."""
     aside: Aside = field(default_factory=Aside)
     """Where it does what would stop the others."""
 

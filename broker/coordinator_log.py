@@ -1,4 +1,4 @@
-"""What coordinators answer for the log that holds their state: those of groups and transactions."""
+"""The answers of coordinators, of groups and transactions, for the log that holds their state."""
 
 import logging
 from collections.abc import Sequence

@@ -10,7 +10,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum, IntEnum
 from typing import Final, NamedTuple
 
-from broker.config import SECRETS, SETTINGS, BrokerConfig
+from broker.config import ACCEPTED_WITHOUT_EFFECT, SECRETS, SETTINGS, BrokerConfig
 from broker.log.config import (
     LONG_MAX,
     TOPIC_CONFIGS,
@@ -20,14 +20,23 @@ from broker.log.config import (
     format_value,
     from_broker_settings,
 )
-from broker.run_time_settings import CHANGEABLE, applied, check_values, is_fixed, is_known
+from broker.run_time_settings import (
+    CHANGEABLE,
+    OF_ONE_BROKER,
+    applied,
+    check_values,
+    is_fixed,
+    is_known,
+)
 from runtime.configuration.flow_section import PatternSet
 from runtime.topic_patterns import NO_PATTERNS, decode_patterns
+from wire.net.secret_file import FileSecret
 
 FENCED_TOPICS: Final = "write.fence.topics"
 ALLOWED_CLIENTS: Final = "write.fence.allowed.client.ids"
 FENCED_PATTERNS: Final = "write.fence.patterns"
-FENCE_SETTINGS: Final = (FENCED_TOPICS, FENCED_PATTERNS, ALLOWED_CLIENTS)
+FENCE_REBOOTSTRAP: Final = "write.fence.rebootstrap"
+FENCE_SETTINGS: Final = (FENCED_TOPICS, FENCED_PATTERNS, ALLOWED_CLIENTS, FENCE_REBOOTSTRAP)
 LEADER_RATE: Final = "leader.replication.throttled.rate"
 FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
 LIST_SETTINGS: Final = frozenset(
@@ -89,8 +98,11 @@ class WriteFence:
     patterns: PatternSet = NO_PATTERNS
     """Beside the topics: those that are made while the fence stands, too."""
     allowed_client_ids: frozenset[str] = frozenset()
+    sends_away: bool = False
+    """Whether clients that ask for the way to a closed topic are sent to their bootstrap servers
+    (KIP-1102)."""
     _matched: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
-    """What the patterns say of names that were asked about."""
+    """The answers of the patterns for names that were asked about."""
 
     def refuses(self, client_id: str | None, topic: str) -> bool:
         """Return whether a write of this client to this topic is refused."""
@@ -121,27 +133,29 @@ class DynamicConfig:
         self._log_defaults = from_broker_settings(self._static)
         self.fence = WriteFence()
         self.running = static
-        """What the broker's file says, with what has changed since then."""
+        """The settings of the broker's file, with what has changed since then."""
 
     def set_default_broker(self, config: Mapping[str, str]) -> None:
         """Take over `/config/brokers/<default>`. Raises InvalidConfig, changing nothing."""
         check_rates(config)
         log_defaults = from_broker_settings({**self._static, **config, **self._own})
         patterns = _patterns(config)
-        self.running = applied(self._file, {**config, **self._own})
+        _sends_away(config)
+        self.running = applied(self._file, {**_of_all(config), **self._own})
         self._log_defaults = log_defaults
         self._default_broker = dict(config)
         self.fence = WriteFence(
             topics=_listed(config.get(FENCED_TOPICS, "")),
             patterns=patterns,
             allowed_client_ids=_listed(config.get(ALLOWED_CLIENTS, "")),
+            sends_away=_sends_away(config),
         )
 
     def set_broker(self, config: Mapping[str, str]) -> None:
         """Take over `/config/brokers/<this id>`. Raises InvalidConfig, changing nothing."""
         check_rates(config)
         log_defaults = from_broker_settings({**self._static, **self._default_broker, **config})
-        self.running = applied(self._file, {**self._default_broker, **config})
+        self.running = applied(self._file, {**_of_all(self._default_broker), **config})
         self._log_defaults = log_defaults
         self._own = dict(config)
 
@@ -174,8 +188,8 @@ class DynamicConfig:
 
     def describe_topic(self, topic: str) -> list[Described]:
         """Return every setting of a topic with its source."""
-        values = self.log_config(topic).as_strings()
         own = self.topic(topic)
+        values = {**self.log_config(topic).as_strings(), **_lists_as_given(own)}
         return [
             Described(
                 name,
@@ -189,9 +203,9 @@ class DynamicConfig:
             for name, value in values.items()
         ]
 
-    def _synonyms(self, name: str, static: Mapping[str, str]) -> list[Synonym]:
+    def _synonyms(self, name: str, static: Mapping[str, str | None]) -> list[Synonym]:
         """Return where a setting of the broker has a value, the one that holds first."""
-        levels = (
+        levels: tuple[tuple[Mapping[str, str | None], Source], ...] = (
             (self._own, Source.BROKER),
             (self._default_broker, Source.DEFAULT_BROKER),
             (static, Source.STATIC_BROKER),
@@ -201,12 +215,23 @@ class DynamicConfig:
 
     def describe_broker(self, static: BrokerConfig) -> list[Described]:
         """Return every setting of this broker with its sources."""
-        given = {
+        given: dict[str, str | None] = {
             name: _text(getattr(static, declared.name))
             for name, declared in SETTINGS.items()
             if name in static.provided
         }
-        names = [*self._own, *self._default_broker, *SETTINGS, *self._fence_settings]
+        given |= {
+            name: static.provided[name]
+            for name in ACCEPTED_WITHOUT_EFFECT
+            if name in static.provided
+        }
+        names = [
+            *self._own,
+            *self._default_broker,
+            *SETTINGS,
+            *ACCEPTED_WITHOUT_EFFECT,
+            *self._fence_settings,
+        ]
         return [
             self._described(name, static, self._synonyms(name, given))
             for name in dict.fromkeys(names)
@@ -214,9 +239,9 @@ class DynamicConfig:
 
     def _described(self, name: str, static: BrokerConfig, synonyms: Sequence[Synonym]) -> Described:
         """Kafka lets a setting in other units, as log.retention.hours, stand for this one."""
-        value = _text(getattr(static, SETTINGS[name].name)) if name in SETTINGS else ""
-        if synonyms and synonyms[0].source is not Source.KAFKA_DEFAULT:
-            value = synonyms[0].value or ""
+        value = synonyms[0].value if synonyms else None
+        if name in SETTINGS and (not synonyms or synonyms[0].source is Source.KAFKA_DEFAULT):
+            value = _text(getattr(static, SETTINGS[name].name))
         return Described(
             name,
             value,
@@ -246,6 +271,15 @@ class DynamicConfig:
         ]
 
 
+def _lists_as_given(own: Mapping[str, str]) -> dict[str, str]:
+    """Return a topic's own lists in the order in which somebody gave them, as Kafka shows them."""
+    return {
+        name: ",".join(part.strip() for part in value.split(","))
+        for name, value in own.items()
+        if name in TOPIC_CONFIGS and TOPIC_CONFIGS[name].type is ConfigType.LIST
+    }
+
+
 def _patterns(config: Mapping[str, str]) -> PatternSet:
     """Return the fence's patterns; raises InvalidConfig."""
     value = config.get(FENCED_PATTERNS, "")
@@ -255,17 +289,38 @@ def _patterns(config: Mapping[str, str]) -> PatternSet:
         raise InvalidConfig(FENCED_PATTERNS, value, str(error)) from error
 
 
+def _sends_away(config: Mapping[str, str]) -> bool:
+    """Return whether the fence sends clients away; raises InvalidConfig."""
+    value = config.get(FENCE_REBOOTSTRAP, "")
+    if value not in {"", "true", "false"}:
+        raise InvalidConfig(FENCE_REBOOTSTRAP, value, "must be true or false")
+    return value == "true"
+
+
+def _of_all(config: Mapping[str, str]) -> dict[str, str]:
+    """Return what all brokers may have in common: they do not share an address."""
+    return {name: value for name, value in config.items() if name not in OF_ONE_BROKER}
+
+
 def check_default_broker(config: Mapping[str, str]) -> None:
     """Raise InvalidConfig for a setting that cannot be changed for all brokers at run time.
 
     A name that nobody here knows is taken, as by Kafka.
     """
+    for name in OF_ONE_BROKER & {*config}:
+        raise InvalidConfig(name, config[name], "holds for one broker: name its id")
+    _check_changeable(config)
+
+
+def _check_changeable(config: Mapping[str, str]) -> None:
     for name, value in config.items():
         if is_fixed(name) and not _changes_at_run_time(name):
-            raise InvalidConfig(name, value, "cannot be changed while brokers run")
+            shown = None if may_be_secret(name) else value
+            raise InvalidConfig(name, shown, "cannot be changed while brokers run")
     check_values(config)
     check_rates(config)
     _patterns(config)
+    _sends_away(config)
     from_broker_settings(config).with_overrides({})  # none that conflict with each other
 
 
@@ -275,17 +330,18 @@ def check_no_fence(config: Mapping[str, str]) -> None:
     One that was set before stays in force, and can be taken away.
     """
     for name in FENCE_SETTINGS:
-        if config.get(name):
+        if config.get(name, "") not in {"", "false"}:
             reason = "write.fence.enable is false: these brokers are closed by rights"
             raise InvalidConfig(name, config[name], reason)
 
 
-def check_one_broker(config: Mapping[str, str]) -> None:
-    """Raise InvalidConfig for a setting that cannot be changed for one broker at run time."""
+def check_one_broker(static: BrokerConfig, config: Mapping[str, str]) -> None:
+    """Raise InvalidConfig for a setting that this broker cannot change at run time."""
     for name, value in config.items():
         if name in FENCE_SETTINGS:
             raise InvalidConfig(name, value, "holds for all brokers or none (empty name)")
-    check_default_broker(config)
+    _check_changeable(config)
+    applied(static, config)
 
 
 def _changes_at_run_time(name: str) -> bool:
@@ -314,25 +370,42 @@ def static_log_settings(static: BrokerConfig) -> dict[str, str]:
         attribute = SETTINGS[name].name
         value = getattr(static, attribute)
         if value != defaults[attribute]:
-            changed[name] = _text(value)
+            changed[name] = format_value(value)
     return changed
 
 
-def _text(value: object) -> str:
-    if isinstance(value, bool | int | float | str | frozenset):
-        return format_value(value)
-    if isinstance(value, tuple):
-        return ",".join(map(_text, value))
-    if isinstance(value, Mapping):
-        return ",".join(f"{name}:{_text(held)}" for name, held in value.items())
-    if isinstance(value, Enum):
-        return value.value if isinstance(value.value, str) else value.name
-    return "" if value is None else str(value)
+def _text(value: object) -> str | None:
+    """Return a value as Kafka shows it; None for what is not set."""
+    match value:
+        case bool() | int() | float() | str() | frozenset():
+            return format_value(value)
+        case tuple():
+            return ",".join(_text(one) or "" for one in value) if value else None
+        case Mapping():
+            return ",".join(f"{name}:{_text(held)}" for name, held in value.items())
+        case Enum():
+            return value.value if isinstance(value.value, str) else value.name
+        case FileSecret():
+            return str(value.file)
+        case _:
+            return None if value is None else str(value)
 
 
+_IN_OTHER_UNITS: Final = frozenset(
+    {"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"}
+)
+"""In Kafka these have no default of their own: a setting in another unit has it."""
 _KAFKA_DEFAULTS: Final[Mapping[str, str]] = {
-    name: _text(entry.default) for name, entry in SETTINGS.items() if entry.default is not MISSING
-} | dict.fromkeys(FENCE_SETTINGS, "")
+    **{
+        name: text
+        for name, entry in SETTINGS.items()
+        if name not in _IN_OTHER_UNITS
+        and entry.default is not MISSING
+        and (text := _text(entry.default)) is not None
+    },
+    **ACCEPTED_WITHOUT_EFFECT,
+    **dict.fromkeys(FENCE_SETTINGS, ""),
+}
 
 
 def _listed(text: str) -> frozenset[str]:

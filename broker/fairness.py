@@ -13,7 +13,7 @@ E = TypeVar("E")
 R = TypeVar("R")
 
 AT_ONCE: Final = 50
-"""What takes longest takes some 100 µs each: the settings of a topic, an offset by its time."""
+"""The longest steps take some 100 µs each: the settings of a topic, an offset by its time."""
 RECORDS_AT_ONCE: Final = 1_000
 """Records looked at without letting go of the loop take a millisecond; a batch of 1 MiB may have
 nine million."""

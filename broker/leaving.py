@@ -9,7 +9,7 @@ from broker.controller.cluster import ShutdownRequested
 from broker.controller.controller import Controller
 from broker.controller.requests import still_led
 from broker.metadata_cache import MetadataCache
-from broker.registration import Registration
+from broker.registration import BrokerRegistrar
 from runtime.coordination.zookeeper import ZooKeeperFault
 from wire.errors import ErrorCode, describe
 from wire.messages.controlled_shutdown import ControlledShutdownRequest
@@ -26,7 +26,7 @@ for a while anyway."""
 RETRY_S: Final = 0.3
 
 
-class Departure:
+class BrokerDeparture:
     """How one broker goes."""
 
     def __init__(
@@ -34,7 +34,7 @@ class Departure:
         broker_id: int,
         controller: Controller,
         metadata: MetadataCache,
-        registration: Registration,
+        registration: BrokerRegistrar,
         pool: ConnectionPool,
     ) -> None:
         self._broker_id = broker_id

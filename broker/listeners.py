@@ -16,6 +16,10 @@ _LISTENER: Final = re.compile(
 )
 
 
+class CannotListen(RuntimeError):
+    """An address cannot be listened on; the message names it and says why."""
+
+
 class SecurityProtocol(Enum):
     """The protocol that a listener speaks, by the numbers of UpdateMetadata."""
 

@@ -20,7 +20,7 @@ BUCKETS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 
 
 
 @dataclass(slots=True)
-class Latency:
+class ApiLatency:
     """How long the requests of one API took: a count per bucket, the last one is beyond all."""
 
     counts: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS_S) + 1))
@@ -44,7 +44,7 @@ class Latency:
 class RequestMetrics:
     """Counted by the connections and handlers of one broker."""
 
-    latency: dict[str, Latency] = field(default_factory=dict)
+    latency: dict[str, ApiLatency] = field(default_factory=dict)
     received_bytes: int = 0
     sent_bytes: int = 0
     connections: int = 0
@@ -60,7 +60,7 @@ class RequestMetrics:
         """Count one answered request."""
         found = self.latency.get(api)
         if found is None:
-            found = self.latency[api] = Latency()
+            found = self.latency[api] = ApiLatency()
         found.observe(seconds)
 
 

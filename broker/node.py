@@ -1,9 +1,9 @@
 """One running broker: puts its parts together, starts them in order, and ends them in order."""
 
 import logging
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -23,16 +23,17 @@ from broker.controller.topics import TopicSpec
 from broker.dynamic_config import FOLLOWER_RATE, LEADER_RATE, DynamicConfig
 from broker.groups.coordinator import GroupCoordinator
 from broker.inter_broker import Peers, inter_broker_connections
-from broker.leaving import Departure
+from broker.leaving import BrokerDeparture
 from broker.led_partition import CONSUMER_OFFSETS, TRANSACTION_STATE
-from broker.listeners import EVERYWHERE, Listener
+from broker.listeners import Listener
 from broker.log.cleaner import CleanerSettings, LogCleaner
 from broker.log.log_manager import CareIntervals, LogManager
 from broker.log.results import StorageError
 from broker.metadata_cache import MetadataCache
 from broker.metrics import BrokerCollector, BrokerState, RequestMetrics
+from broker.producer_ids import ProducerIds
 from broker.quotas.entity import QuotaEntity
-from broker.registration import Registration
+from broker.registration import BrokerRegistrar
 from broker.replication.health import health_of
 from broker.replication.partition import Partition
 from broker.replication.partitions import Partitions
@@ -46,6 +47,7 @@ from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.marking import MarkerSender
 from broker.transactions.verification import Verifier
 from broker.zookeeper.acl_store import AclStore
+from broker.zookeeper.chroot import make_chroot
 from broker.zookeeper.login import access_of
 from broker.zookeeper.store import Change, ClusterStore
 from broker.zookeeper.taking_over import take_over
@@ -104,7 +106,7 @@ class BrokerNode:
         known: KnownCluster,
         logs: LogManager,
         peers: Peers,
-        registration: Registration,
+        registration: BrokerRegistrar,
     ) -> None:
         metadata, config_watch = known.metadata, known.watch
         self.acls = known.acls
@@ -143,8 +145,7 @@ class BrokerNode:
         self._config_watch = config_watch
         self._registration = registration
         self._creation = TopicCreation(config, self.controller, metadata, peers.pool)
-        self._producer_ids: Iterator[int] = iter(())
-        self._producer_id_turn = trio.Lock()
+        self._producer_ids = ProducerIds(config.broker_id, self.store, logs.logs.values)
         self._announced_failures = 0
 
     def led(self, topic: str, index: int) -> Partition | ErrorCode:
@@ -174,6 +175,7 @@ class BrokerNode:
         if self.cleaner is not None:
             self.cleaner.change_settings(cleaner_settings(running))
         self.partitions.reconfigure_all()
+        self._registration.advertise(running)
         self.controller.settings.note_change()
 
     async def change_quotas(self, entity: QuotaEntity, change: Change) -> None:
@@ -186,13 +188,11 @@ class BrokerNode:
         return await self._creation.ensure_internal(name)
 
     async def next_producer_id(self) -> int:
-        async with self._producer_id_turn:
-            producer_id = next(self._producer_ids, None)
-            if producer_id is None:
-                block = await self.store.allocate_producer_ids(self.broker_id)
-                self._producer_ids = iter(range(block.first, block.last + 1))
-                producer_id = next(self._producer_ids)
-            return producer_id
+        return await self._producer_ids.next()
+
+    async def look_after_producer_ids(self) -> None:
+        async with self.store.watch_session() as states:
+            await self._producer_ids.follow(states)
 
     async def know_topics(self, names: Sequence[str]) -> None:
         unknown = [name for name in names if not self.dynamic.knows(name)]
@@ -296,7 +296,6 @@ async def _run(
     # The order matters: listeners, then logs, then serving, registration and the contest for
     # controller. In any other one clients are sent to a broker that cannot answer yet.
     sockets = await bind(config.listeners, config.socket_listen_backlog_size)
-    endpoints = _advertised(config, sockets)
     async with open_zookeeper(
         config.zookeeper_connect,
         session_timeout_ms=config.zookeeper_session_timeout_ms,
@@ -305,7 +304,7 @@ async def _run(
     ) as zookeeper:
         known = await _learn_cluster(config, zookeeper)
         metadata = known.metadata
-        registration = Registration(config.broker_id, endpoints, config.broker_rack, known.store)
+        registration = BrokerRegistrar(known.watch.dynamic.running, sockets, known.store)
         with trio.CancelScope() as serving:
             async with (
                 _open_logs(config, metadata.cluster_id, known.watch.dynamic) as logs,
@@ -320,7 +319,9 @@ async def _run(
                 # Only who serves may be found: the controller speaks to whom it sees at once.
                 await retried(zookeeper, _patience_s(config), registration.register_first)
                 nursery.start_soon(registration.run)
+                nursery.start_soon(node.look_after_producer_ids)
                 nursery.start_soon(node.controller.run)
+                endpoints = registration.endpoints
                 where = ",".join(map(str, endpoints))
                 _LOG.info("broker %s listens on %s", config.broker_id, where)
                 task_status.started(
@@ -328,7 +329,7 @@ async def _run(
                         broker_id=config.broker_id, endpoints=endpoints, metrics_port=metrics_port
                     )
                 )
-                departure = Departure(
+                departure = BrokerDeparture(
                     config.broker_id, node.controller, metadata, registration, pool
                 )
                 serving.shield = True  # it serves on until others have taken over
@@ -339,6 +340,8 @@ async def _run(
 async def _learn_cluster(config: BrokerConfig, zookeeper: ZooKeeper) -> KnownCluster:
     """Read from ZooKeeper what the cluster is, and write there what the first broker has to."""
     patience_s = _patience_s(config)
+    address, timeout_ms = config.zookeeper_connect, config.zookeeper_connection_timeout_ms
+    await retried(zookeeper, patience_s, partial(make_chroot, zookeeper, address, timeout_ms))
     if config.zookeeper_set_acl:
         await retried(zookeeper, patience_s, partial(take_over, zookeeper))
     store = ClusterStore(zookeeper, config.inter_broker_listener.name)
@@ -392,7 +395,9 @@ async def _start_serving(
     return metrics_port
 
 
-async def _leave_when(stopping: trio.Event, departure: Departure, config: BrokerConfig) -> None:
+async def _leave_when(
+    stopping: trio.Event, departure: BrokerDeparture, config: BrokerConfig
+) -> None:
     """Wait until the broker is to stop, or is cancelled; then let it leave the cluster."""
     try:
         await stopping.wait()
@@ -401,23 +406,6 @@ async def _leave_when(stopping: trio.Event, departure: Departure, config: Broker
             await departure.leave(
                 is_controlled=stopping.is_set() and config.controlled_shutdown_enable
             )
-
-
-def _advertised(config: BrokerConfig, listeners: Sequence[Bound]) -> tuple[Listener, ...]:
-    """Return what clients are told: the hosts they can reach and the ports that were taken."""
-    told: list[Listener] = []
-    for bound in listeners:
-        endpoint = config.advertised(bound.listener)
-        if endpoint is None:
-            continue
-        if endpoint.host in EVERYWHERE:
-            endpoint = replace(endpoint, host=_own_host_name())
-        told.append(endpoint if endpoint.port else replace(endpoint, port=bound.port))
-    return tuple(told)
-
-
-def _own_host_name() -> str:
-    return trio.socket.gethostname()
 
 
 def cleaner_settings(config: BrokerConfig) -> CleanerSettings:

@@ -10,11 +10,15 @@ from runtime.process.ports import free_ports
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Where everything listens; `metrics` is empty when no metrics are served."""
+    """Where everything listens; `metrics` is empty when no metrics are served.
+
+    `also` are those of each broker's second listener, where there is one.
+    """
 
     zookeeper: int
     brokers: tuple[int, ...]
     metrics: tuple[int, ...] = ()
+    also: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +30,7 @@ class PortWishes:
     broker_port: int
     zookeeper_port: int
     metrics_port: int | None
+    has_second_listener: bool = False
 
 
 def choose_ports(wishes: PortWishes, memory: Path) -> Ports:
@@ -36,10 +41,13 @@ def choose_ports(wishes: PortWishes, memory: Path) -> Ports:
     metrics: tuple[int, ...] = ()
     if wishes.metrics_port is not None:
         metrics = _row(wishes.metrics_port, known.get("metrics", ()), wishes.brokers, free)
+    brokers = _row(wishes.broker_port, known.get("brokers", ()), wishes.brokers, free)
+    also = known.get("also", ())
     return Ports(
         zookeeper=wishes.zookeeper_port or int(known.get("zookeeper", 0)) or next(free),
-        brokers=_row(wishes.broker_port, known.get("brokers", ()), wishes.brokers, free),
+        brokers=brokers,
         metrics=metrics,
+        also=_row(0, also, wishes.brokers, free) if wishes.has_second_listener else tuple(also),
     )
 
 

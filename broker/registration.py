@@ -1,13 +1,19 @@
-"""This broker's name in the cluster: an ephemeral node, renewed with every new session."""
+"""This broker's name in the cluster: an ephemeral node, renewed with every new session.
+
+It says where clients and brokers reach this one, which may change while the broker runs.
+"""
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import trio
 
+from broker.config import BrokerConfig
 from broker.controller.cluster import UNKNOWN_BROKER_EPOCH
-from broker.listeners import Listener
+from broker.listeners import EVERYWHERE, Listener
+from broker.server import Bound
 from broker.zookeeper.store import BrokerIdTaken, ClusterStore
 from broker.zookeeper.tree import MalformedNode
 from runtime.coordination.zookeeper import SessionState, ZooKeeperFault
@@ -20,23 +26,29 @@ PROBE_S: Final = 1.0
 LONGEST_SESSION_S: Final = 60.0
 
 
-class Registration:
+class BrokerRegistrar:
     """Keeps `/brokers/ids/<id>` in place as long as the broker runs."""
 
     def __init__(
-        self,
-        broker_id: int,
-        endpoints: Sequence[Listener],
-        rack: str | None,
-        store: ClusterStore,
+        self, config: BrokerConfig, listeners: Sequence[Bound], store: ClusterStore
     ) -> None:
-        self._broker_id = broker_id
-        self._endpoints = endpoints
-        self._rack = rack
+        self._broker_id = config.broker_id
+        self._rack = config.broker_rack
+        self._listeners = listeners
+        self.endpoints = _advertised(config, listeners)
         self._store = store
         self.epoch = UNKNOWN_BROKER_EPOCH
-        """Of the registration as this broker last wrote it."""
+        """The epoch of the registration as this broker last wrote it."""
         self._registered = trio.Event()
+        self._moved = trio.Event()
+
+    def advertise(self, config: BrokerConfig) -> None:
+        """Tell the cluster where these settings say that this broker is reached."""
+        endpoints = _advertised(config, self._listeners)
+        if endpoints != self.endpoints:
+            _LOG.info("broker %s is reached at %s", self._broker_id, ",".join(map(str, endpoints)))
+            self.endpoints = endpoints
+            self._moved.set()
 
     async def register_first(self) -> None:
         """Register, or raise BrokerIdTaken when another broker lives under this id.
@@ -61,11 +73,20 @@ class Registration:
                 return
 
     async def run(self) -> None:
-        """Register again whenever a new session has begun."""
-        async with self._store.watch_session() as states:
-            async for state in states:
-                if state is SessionState.CONNECTED:
-                    await self._register_again()
+        """Register again whenever a new session has begun, or the addresses are others."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._follow_addresses)
+            async with self._store.watch_session() as states:
+                async for state in states:
+                    if state is SessionState.CONNECTED:
+                        await self._register_again()
+            nursery.cancel_scope.cancel()
+
+    async def _follow_addresses(self) -> None:
+        while True:
+            await self._moved.wait()
+            self._moved = trio.Event()
+            await self._register_again()
 
     async def _register_again(self) -> None:
         """Register, however often ZooKeeper has to be asked: nothing else would try again."""
@@ -80,7 +101,7 @@ class Registration:
 
     async def _register(self) -> None:
         registered = await self._store.register(
-            self._broker_id, self._endpoints, self._rack, now_ms=clock.wall_ms()
+            self._broker_id, self.endpoints, self._rack, now_ms=clock.wall_ms()
         )
         self.epoch = registered.epoch
         self._registered.set()
@@ -100,6 +121,19 @@ class Registration:
     async def unregister(self) -> None:
         """Leave the cluster."""
         await self._store.unregister(self._broker_id)
+
+
+def _advertised(config: BrokerConfig, listeners: Sequence[Bound]) -> tuple[Listener, ...]:
+    """Return what clients are told: the hosts they can reach and the ports that were taken."""
+    told: list[Listener] = []
+    for bound in listeners:
+        endpoint = config.advertised(bound.listener)
+        if endpoint is None:
+            continue
+        if endpoint.host in EVERYWHERE:
+            endpoint = replace(endpoint, host=trio.socket.gethostname())
+        told.append(endpoint if endpoint.port else replace(endpoint, port=bound.port))
+    return tuple(told)
 
 
 async def _answers(host: str, port: int) -> bool:

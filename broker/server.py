@@ -12,21 +12,17 @@ import trio
 
 from broker.apis.api import Api
 from broker.config import BrokerConfig
-from broker.connection import Connection, Limits
+from broker.connection import Connection, SocketLimits
 from broker.connection_limits import ConnectionLimits, OpenConnections
 from broker.context import Node
-from broker.listeners import Listener
-from broker.security.entry import Entrance, Entry
+from broker.listeners import CannotListen, Listener
+from broker.security.entry import Entrance, IncomingConnection
 from broker.security.settings import security_of
 from broker.security.tls import HandshakeFailed, reason_of
 from broker.sending import PeerGone
 from runtime.process.open_files import most_open
 
 _LOG = logging.getLogger(__name__)
-
-
-class CannotListen(RuntimeError):
-    """An address cannot be listened on; the message names it and says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +64,7 @@ class Server:
         self._apis = apis
         self._open = OpenConnections(_limits(config, lambda: node.dynamic.running))
         idle_ms = config.connections_max_idle_ms
-        self._limits = Limits(
+        self._limits = SocketLimits(
             largest_request_bytes=config.socket_request_max_bytes,
             idle_s=math.inf if idle_ms < 0 else idle_ms / 1000,
             largest_request_of_strangers_bytes=config.sasl_server_max_receive_size,
@@ -125,7 +121,7 @@ class Server:
 
     async def _admit(
         self, entrance: Entrance, peer_socket: socket.socket, peer: str
-    ) -> Entry | None:
+    ) -> IncomingConnection | None:
         """Return how it came in; who does not is counted, and named in one line."""
         try:
             return await entrance.admit(peer_socket)

@@ -1,7 +1,6 @@
 """From a property's text to its value, within Kafka's limits. Faults name file, line and key."""
 
 import logging
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,16 +8,18 @@ from typing import Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from broker.connection_limits import parse_overrides
-from broker.listeners import MAX_PORT, parse_listeners, parse_protocol_map
+from broker.listeners import parse_listeners, parse_protocol_map
 from broker.security.principal_mapping import PrincipalRules, parse_rules
-from broker.security.settings import Login, Secret, parse_jaas
+from broker.security.settings import JaasLogin, Secret, parse_jaas
+from broker.zookeeper.address import check_address
 from runtime.configuration.properties import Property
-from wire.net.secret_file import BadSecretFile, FileSecret, exposure_of, read_secret
-from wire.net.security import Mechanism
+from wire.net.secret_file import BadSecretFile, FileSecret, LastLook, exposure_of, read_secret
+from wire.net.security import WITH_PASSWORDS, Mechanism
 
 _LOG = logging.getLogger(__name__)
 
-ZOOKEEPER: Final = re.compile(r"[^:,/\s]+:\d+(,[^:,/\s]+:\d+)*")
+SERVED: Final = {one.value: one for one in (*WITH_PASSWORDS, Mechanism.OAUTHBEARER)}
+"""The SASL mechanisms by which clients come in, by name."""
 
 _ASSIGNORS: Final = "org.apache.kafka.coordinator.group.assignor."
 CLASSES: Final = {f"{_ASSIGNORS}UniformAssignor": "uniform", f"{_ASSIGNORS}RangeAssignor": "range"}
@@ -90,10 +91,11 @@ def _parse_secret_file(entry: Property, _: Mapping[str, Any]) -> FileSecret:
         raise entry.wrong(f"{file}: {reason}") from reason
     if exposure is not None:
         _LOG.warning("%s", entry.wrong(f"{file}: {exposure}"))
-    return FileSecret(file=file, last_known=secret, key=entry.key)
+    look = LastLook(exposure)
+    return FileSecret(file=file, last_known=secret, key=entry.key, last_look=look)
 
 
-def _parse_login(entry: Property, _: Mapping[str, Any]) -> Login:
+def _parse_login(entry: Property, _: Mapping[str, Any]) -> JaasLogin:
     try:
         return parse_jaas(entry.value)
     except ValueError as reason:
@@ -103,9 +105,9 @@ def _parse_login(entry: Property, _: Mapping[str, Any]) -> Login:
 def _parse_mechanisms(entry: Property, _: Mapping[str, Any]) -> tuple[Mechanism, ...]:
     names = [part.strip().upper() for part in entry.value.split(",") if part.strip()]
     try:
-        return tuple(dict.fromkeys(map(Mechanism, names)))
-    except ValueError as error:
-        served = ", ".join(one.value for one in Mechanism)
+        return tuple(dict.fromkeys(map(SERVED.__getitem__, names)))
+    except KeyError as error:
+        served = ", ".join(SERVED)
         raise entry.wrong(f"{entry.value!r}: only {served} are served") from error
 
 
@@ -167,10 +169,10 @@ def _parse_name(entry: Property, _: Mapping[str, Any]) -> str:
 
 def _parse_zookeeper(entry: Property, limits: Mapping[str, Any]) -> str:
     text = _parse_text(entry, limits)
-    for server in text.split(","):
-        port = server.rpartition(":")[2]
-        if not 0 < int(port) <= MAX_PORT:
-            raise entry.wrong(f"{server!r}: there is no port {port}")
+    try:
+        check_address(text)
+    except ValueError as error:
+        raise entry.wrong(str(error)) from None
     return text
 
 
@@ -184,7 +186,7 @@ _BY_TYPE: Final[Mapping[Any, Parser]] = {
     Path | None: _parse_path,
     Secret | None: _parse_secret,
     FileSecret | None: _parse_secret_file,
-    Login | None: _parse_login,
+    JaasLogin | None: _parse_login,
 }
 _PARSERS: Final[Mapping[str, Parser]] = {
     "listeners": parse_listeners,

@@ -10,8 +10,8 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
@@ -24,7 +24,7 @@ from broker.zookeeper.login import USERNAME
 from runtime.coordination.zookeeper_access import Login, LoginMechanism
 from runtime.process.ports import NoFreePort
 from runtime.process.signals import cancel_on_signal
-from runtime.process.zookeeper_server import ServerDoors, ZooKeeperServer, run_zookeeper
+from runtime.process.zookeeper_server import ServerDoors, run_zookeeper
 from wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from wire.net import NetworkFault
 from wire.net.connecting import ConnectionSettings
@@ -64,7 +64,19 @@ class UpOptions:
     ports: PortWishes
     ready_file: Path | None
     overrides: Mapping[str, str]
+    also: str | None = None
+    """The security protocol of a second listener of each broker."""
+    zookeeper: str | None = None
+    """`host:port[,host:port][/chroot]` of servers that run by themselves; None: one of our own."""
     ends_with_stdin: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterZooKeeper:
+    """Where the brokers find each other; `process` is the server's, where it is our own child."""
+
+    address: str
+    process: trio.Process | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +86,7 @@ class Child:
     broker_id: int
     host: str
     port: int
+    also_port: int | None
     metrics_port: int | None
     output: Path
     process: trio.Process
@@ -99,14 +112,7 @@ async def bring_up(options: UpOptions) -> None:
 
 async def _run(options: UpOptions, nursery: trio.Nursery) -> None:
     ports = _choose_ports(options)
-    folder = options.data / "zookeeper"
-    login = _own_login(options)
-    async with run_zookeeper(
-        folder,
-        host=options.ports.host,
-        port=ports.zookeeper,
-        doors=ServerDoors(owner=login.identity.name),
-    ) as zookeeper:
+    async with _open_zookeeper(options, ports) as zookeeper:
         children: list[Child] = []
         try:
             for broker_id in range(options.ports.brokers):
@@ -117,10 +123,27 @@ async def _run(options: UpOptions, nursery: trio.Nursery) -> None:
             _announce(options, zookeeper, children)
             for child in children:
                 nursery.start_soon(_report_death, child)
-            nursery.start_soon(_report_zookeeper_death, zookeeper)
+            if zookeeper.process is not None:
+                nursery.start_soon(_report_zookeeper_death, zookeeper.process)
             await trio.sleep_forever()
         finally:
             await _stop(children)
+
+
+@asynccontextmanager
+async def _open_zookeeper(options: UpOptions, ports: Ports) -> AsyncIterator[ClusterZooKeeper]:
+    """Run a server for the cluster, unless it is to use one that runs by itself."""
+    login = _own_login(options)
+    if options.zookeeper is not None:
+        yield ClusterZooKeeper(address=options.zookeeper)
+        return
+    async with run_zookeeper(
+        options.data / "zookeeper",
+        host=options.ports.host,
+        port=ports.zookeeper,
+        doors=ServerDoors(owner=login.identity.name),
+    ) as server:
+        yield ClusterZooKeeper(address=server.address, process=server.process)
 
 
 @contextmanager
@@ -142,8 +165,8 @@ def _held(data: Path) -> Iterator[None]:
 def _own_login(options: UpOptions) -> Login:
     """Return who the brokers are to their ZooKeeper, with a new password if there is none.
 
-    ZooKeeper refuses nothing to this login, so a file that got lost may be made anew: the brokers
-    give all nodes to the new password.
+    A server of our own refuses nothing to this login, so a file that got lost may be made anew:
+    the brokers give all nodes to the new password.
     """
     file = options.data / SECRET
     try:
@@ -191,16 +214,18 @@ def _internal_topics(brokers: int) -> Mapping[str, str]:
 
 
 async def _start(
-    options: UpOptions, ports: Ports, broker_id: int, zookeeper: ZooKeeperServer
+    options: UpOptions, ports: Ports, broker_id: int, zookeeper: ClusterZooKeeper
 ) -> Child:
     folder = options.data / f"broker-{broker_id}"
     port = ports.brokers[broker_id]
     metrics_port = ports.metrics[broker_id] if ports.metrics else None
+    also_port = ports.also[broker_id] if options.also is not None else None
     listener = f"PLAINTEXT://{options.ports.host}:{port}"
+    if also_port is not None:
+        listener += f",{options.also}://{options.ports.host}:{also_port}"
     settings = {
         "broker.id": str(broker_id),
         "listeners": listener,
-        "advertised.listeners": listener,
         "log.dirs": str(folder / "logs"),
         "zookeeper.connect": zookeeper.address,
         "zookeeper.password.file": str(options.data / SECRET),
@@ -216,7 +241,7 @@ async def _start(
     with ExitStack() as opened:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+            _write_settings(properties, settings)
             sink = opened.enter_context(output.open("ab"))
         except OSError as error:
             raise ClusterFailed(f"--data {folder}: {error.strerror}") from error
@@ -225,10 +250,19 @@ async def _start(
         broker_id=broker_id,
         host=options.ports.host,
         port=port,
+        also_port=also_port,
         metrics_port=metrics_port,
         output=output,
         process=process,
     )
+
+
+def _write_settings(file: Path, settings: Mapping[str, str]) -> None:
+    """Write them as Java reads them, for our user alone: there may be passwords among them."""
+    file.touch(mode=0o600)
+    file.chmod(0o600)
+    lines = [f"{key}={value}\n" for key, value in settings.items()]
+    file.write_text("".join(lines).replace("\\", "\\\\"))
 
 
 async def open_broker(properties: Path, output: IO[bytes]) -> trio.Process:
@@ -285,7 +319,7 @@ async def _knows_all(child: Child, pool: ConnectionPool, brokers: int) -> bool:
     return len(known.brokers) == brokers and known.controller_id >= 0
 
 
-def _announce(options: UpOptions, zookeeper: ZooKeeperServer, children: Sequence[Child]) -> None:
+def _announce(options: UpOptions, zookeeper: ClusterZooKeeper, children: Sequence[Child]) -> None:
     """Print where everything is, and write the same for programs."""
     bootstrap = ",".join(f"{child.host}:{child.port}" for child in children)
     lines = [
@@ -294,6 +328,9 @@ def _announce(options: UpOptions, zookeeper: ZooKeeperServer, children: Sequence
         f"  zookeeper  {zookeeper.address}, password in {options.data / SECRET}",
         f"  data       {options.data}",
     ]
+    if options.also is not None:
+        secured = ",".join(f"{child.host}:{child.also_port}" for child in children)
+        lines.insert(2, f"  {options.also:<9}  {secured}")
     if any(child.metrics_port is not None for child in children):
         urls = [f"http://{child.host}:{child.metrics_port}/metrics" for child in children]
         lines.append(f"  metrics    {' '.join(urls)}")
@@ -304,7 +341,7 @@ def _announce(options: UpOptions, zookeeper: ZooKeeperServer, children: Sequence
 
 
 def _write_ready_file(
-    options: UpOptions, path: Path, zookeeper: ZooKeeperServer, children: Sequence[Child]
+    options: UpOptions, path: Path, zookeeper: ClusterZooKeeper, children: Sequence[Child]
 ) -> None:
     ready = {
         "name": options.name,
@@ -313,7 +350,7 @@ def _write_ready_file(
         "data": str(options.data),
         "zookeeper": {
             "address": zookeeper.address,
-            "pid": zookeeper.process.pid,
+            "pid": None if zookeeper.process is None else zookeeper.process.pid,
             "password_file": str(options.data / SECRET),
         },
         "brokers": [
@@ -322,6 +359,7 @@ def _write_ready_file(
                 "pid": child.process.pid,
                 "host": child.host,
                 "port": child.port,
+                "also_port": child.also_port,
                 "metrics_port": child.metrics_port,
             }
             for child in children
@@ -346,12 +384,12 @@ async def _report_death(child: Child) -> None:
     )
 
 
-async def _report_zookeeper_death(zookeeper: ZooKeeperServer) -> None:
-    status = await zookeeper.process.wait()
+async def _report_zookeeper_death(process: trio.Process) -> None:
+    status = await process.wait()
     _LOG.error(
         "ZooKeeper (process %s) ended with status %s; the brokers serve what they lead, but "
         "nothing can change",
-        zookeeper.process.pid,
+        process.pid,
         status,
     )
 

@@ -1,4 +1,4 @@
-"""`make run` and `make demo`: `python -m demo run` and `python -m demo play [--disaster]`."""
+"""`make run` and `make demo`: `python -m demo run` and `python -m demo play`."""
 
 import argparse
 import signal
@@ -40,6 +40,9 @@ def main() -> int:
     commands.add_parser("run", help="start everything and stay until Ctrl-C")
     playing = commands.add_parser("play", help="play the whole story and judge it")
     playing.add_argument("--disaster", action="store_true", help="kill dc1 in mid-stream")
+    playing.add_argument(
+        "--secured", action="store_true", help="over TLS, with a login at every door"
+    )
     parser.add_argument(
         "--folder", type=Path, default=Path("build"), help="where data and logs go (%(default)s)"
     )
@@ -49,7 +52,8 @@ def main() -> int:
     if options.command == "run":
         story = partial(run, options.folder.resolve() / "run")
     else:
-        story = partial(play, options.folder.resolve() / "demo", disaster=options.disaster)
+        folder = options.folder.resolve() / "demo"
+        story = partial(play, folder, disaster=options.disaster, is_secured=options.secured)
     for number in (signal.SIGINT, signal.SIGTERM):
         # Holds while everything is being stopped, which takes a while and has its own limits.
         signal.signal(number, lambda *_: None)

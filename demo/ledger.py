@@ -1,4 +1,4 @@
-"""What the demo's producer and consumers saw, written down as it happens, one line an event.
+"""Events that the demo's producer and consumers saw, written down as they happen, a line each.
 
 The verdict is computed from these files and from nothing that the service itself says.
 """

@@ -1,9 +1,10 @@
-"""What the demo measures from outside: CPU time, bytes on disk, and the surviving log."""
+"""The demo's measures from outside: CPU time, bytes on disk, and the surviving log."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -51,9 +52,9 @@ def resident_mb(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
-    """Create the topic; raises KafkaException."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 4})
+def create_topic(client: Mapping[str, Any], topic: str, partitions: int) -> None:
+    """Create the topic with these settings of a client; raises KafkaException."""
+    admin = AdminClient({**client, "log_level": 4})
     made = admin.create_topics([NewTopic(topic, num_partitions=partitions, replication_factor=1)])
     made[topic].result(READ_TIMEOUT_S)
 
@@ -73,14 +74,14 @@ def read_lost(findings: Path) -> frozenset[tuple[int, int]]:
     )
 
 
-class Reader:
+class PlainReader:
     """A plain client of one site, apart from the service under test."""
 
-    def __init__(self, bootstrap: str, group: str, topic: str) -> None:
+    def __init__(self, client: Mapping[str, Any], group: str, topic: str) -> None:
         self._topic = topic
         self._consumer = Consumer(
             {
-                "bootstrap.servers": bootstrap,
+                **client,
                 "group.id": group,
                 "enable.auto.commit": False,
                 "enable.partition.eof": False,

@@ -14,9 +14,9 @@ import trio
 from demo import verdict
 from demo.folder import empty_folder
 from demo.ledger import read_acknowledgements, read_commits, read_deliveries
-from demo.measure import Reader, create_topic, read_lost, resident_mb, sample_mirror
+from demo.measure import PlainReader, create_topic, read_lost, resident_mb, sample_mirror
 from demo.stack import FREE, GROUP, PARTITIONS, TOPIC, Stack, StackFailed, run_stack
-from demo.verdict import Evidence, RecordOffset, Verdict
+from demo.verdict import DemoEvidence, DemoVerdict, RecordOffset
 
 CONSUMERS: Final = 2
 RATE: Final = 20_000
@@ -26,7 +26,7 @@ POLL_S: Final = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What only the running story knew."""
+    """The facts that only the running story knew."""
 
     started_ns: int
     mirror_cpu_s_per_gib: float
@@ -46,13 +46,17 @@ class Narrator:
         print(f"[{time.monotonic() - self._started:6.1f} s] {text}", flush=True)
 
 
-async def play(folder: Path, *, disaster: bool) -> int:
-    """Play the story in an empty `folder`; returns 0 only if every promise held."""
+async def play(folder: Path, *, disaster: bool, is_secured: bool = False) -> int:
+    """Play the story in an empty `folder`; returns 0 only if every promise held.
+
+    `is_secured`: over TLS, with a login at every door.
+    """
     narrator = Narrator()
-    narrator.say("starting two clusters of three brokers and the witness")
+    how = " behind TLS and logins" if is_secured else ""
+    narrator.say(f"starting two clusters of three brokers and the witness{how}")
     with empty_folder(folder):
         with _time_limit():
-            async with run_stack(folder, FREE) as stack:
+            async with run_stack(folder, FREE, is_secured=is_secured) as stack:
                 ending = await _story(stack, narrator, disaster=disaster)
         evidence = _gather(folder, ending)
     result = _judge(evidence, ending)
@@ -93,6 +97,7 @@ async def _story(stack: Stack, narrator: Narrator, *, disaster: bool) -> Ending:
     )
     await _wait_half(stack, narrator)
     after = sample()
+    await _read_pages(stack, narrator)
     narrator.say(f"the mirror holds {resident_mb(mirror.pid):.0f} MB")
     started_ns = time.monotonic_ns()
     await _move(stack, narrator, disaster=disaster)
@@ -117,7 +122,7 @@ async def _story(stack: Stack, narrator: Narrator, *, disaster: bool) -> Ending:
 async def _begin(stack: Stack, narrator: Narrator) -> None:
     dc1 = stack.sites["dc1"]
     narrator.say(f"dc1 is {dc1.bootstrap}, dc2 is {stack.sites['dc2'].bootstrap}")
-    await trio.to_thread.run_sync(create_topic, dc1.bootstrap, TOPIC, PARTITIONS)
+    await trio.to_thread.run_sync(create_topic, stack.client("dc1"), TOPIC, PARTITIONS)
     await stack.start_program("mirror", "mirror", "run", str(stack.configuration))
     for number in range(CONSUMERS):
         name = f"consumer-{number}"
@@ -143,6 +148,14 @@ async def _wait_half(stack: Stack, narrator: Narrator) -> None:
         if ledger.exists():
             lines = await trio.to_thread.run_sync(_count_lines, ledger)
     narrator.say(f"{lines} departures are acknowledged by dc1: mid-stream")
+
+
+async def _read_pages(stack: Stack, narrator: Narrator) -> None:
+    """Have `mirror status` read the mirror's page, for which it needs what guards it."""
+    status = await stack.run_program("status", "mirror", "status", str(stack.configuration))
+    if status != 0:
+        raise StackFailed(f"mirror status failed: {stack.last_words('status')}")
+    narrator.say("mirror status has read the mirror's page")
 
 
 def _count_lines(path: Path) -> int:
@@ -175,7 +188,7 @@ async def _move(stack: Stack, narrator: Narrator, *, disaster: bool) -> None:
 
 
 async def _finish_reading(stack: Stack) -> dict[int, tuple[int, ...]]:
-    reader = Reader(stack.sites["dc2"].bootstrap, GROUP, TOPIC)
+    reader = PlainReader(stack.client("dc2"), GROUP, TOPIC)
     try:
         while not await trio.to_thread.run_sync(reader.group_is_at_the_end):
             _require_running(stack)
@@ -199,7 +212,7 @@ async def _audit(stack: Stack, narrator: Narrator) -> str:
     return str(json.loads(verdict_file.read_text())["verdict"])
 
 
-def _gather(folder: Path, ending: Ending) -> Evidence:
+def _gather(folder: Path, ending: Ending) -> DemoEvidence:
     deliveries = sorted(
         (
             delivery
@@ -213,7 +226,7 @@ def _gather(folder: Path, ending: Ending) -> Evidence:
         for commit in read_commits(folder / f"consumer-{number}.commits.csv"):
             if commit.site == "dc1":
                 committed[commit.partition] = max(commit.offset, committed.get(commit.partition, 0))
-    return Evidence(
+    return DemoEvidence(
         acknowledged={
             line.number: (line.partition, line.offset)
             for line in read_acknowledgements(folder / "acknowledged.csv")
@@ -226,9 +239,9 @@ def _gather(folder: Path, ending: Ending) -> Evidence:
     )
 
 
-def _judge(evidence: Evidence, ending: Ending) -> Verdict:
+def _judge(evidence: DemoEvidence, ending: Ending) -> DemoVerdict:
     moved_ns = [delivery.at_ns for delivery in evidence.deliveries if delivery.site == "dc2"]
-    return Verdict(
+    return DemoVerdict(
         records=len(evidence.acknowledged),
         consumed=verdict.consumed(evidence),
         lost=verdict.lost(evidence),

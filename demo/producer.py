@@ -29,7 +29,7 @@ class RecordRefused(RuntimeError):
     """The cluster refused a record for good."""
 
 
-class Acknowledgements:
+class AcknowledgedRecords:
     """Writes down which record was acknowledged where."""
 
     def __init__(self, ledger: LedgerWriter) -> None:
@@ -77,7 +77,7 @@ def paced(events: Iterator[Departure], rate: int) -> Iterator[Departure]:
 def replay(arguments: argparse.Namespace) -> int:
     """Produce every departure; returns 0 when each was acknowledged, else raises RecordRefused."""
     ledger = LedgerWriter(arguments.ledger)
-    acknowledgements = Acknowledgements(ledger)
+    acknowledgements = AcknowledgedRecords(ledger)
     stopping = False
 
     def stop(_signal: int, _frame: FrameType | None) -> None:

@@ -23,8 +23,8 @@ async def run(folder: Path) -> None:
     print("starting two clusters of three brokers, three ZooKeepers, the mirror and traffic ...")
     with empty_folder(folder):
         async with run_stack(folder, WELL_KNOWN) as stack:
-            bootstrap = stack.sites["dc1"].bootstrap
-            await trio.to_thread.run_sync(create_topic, bootstrap, TOPIC, PARTITIONS)
+            client = stack.client("dc1")
+            await trio.to_thread.run_sync(create_topic, client, TOPIC, PARTITIONS)
             programs = _programs(stack)
             for name, arguments in programs.items():
                 await stack.start_program(name, *arguments)

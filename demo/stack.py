@@ -13,8 +13,9 @@ from typing import Any, Final
 
 import trio
 
+from demo.doors import LISTENER, Doors
 from runtime.process.child import end_child, kill_child, open_child
-from runtime.process.zookeeper_server import ZooKeeperServer, run_zookeeper
+from runtime.process.zookeeper_server import UNGUARDED, ZooKeeperServer, run_zookeeper
 from wire.net.secret_file import make_own_secret
 
 _LOG = logging.getLogger(__name__)
@@ -69,28 +70,33 @@ FREE: Final = Ports(
 
 
 @dataclass(slots=True)
-class Site:
+class LocalSite:
     """One `broker up`; `ready` is what it wrote when it was ready."""
 
     name: str
     folder: Path
     process: trio.Process
     ready: Mapping[str, Any]
+    is_secured: bool = False
 
     @property
     def bootstrap(self) -> str:
-        """Return `host:port,...` of all brokers."""
-        return str(self.ready["bootstrap"])
+        """Return `host:port,...` of all brokers, where our programs come in."""
+        port = "also_port" if self.is_secured else "port"
+        return ",".join(f"{broker['host']}:{broker[port]}" for broker in self.ready["brokers"])
 
 
 class Stack:
     """All parts under `folder`: `dc.yaml`, one log file a part, and the sites' data."""
 
-    def __init__(self, folder: Path, ports: Ports, witness: ZooKeeperServer) -> None:
+    def __init__(
+        self, folder: Path, ports: Ports, witness: ZooKeeperServer, doors: Doors | None = None
+    ) -> None:
         self.folder = folder
+        self.doors = doors
         self.ports = ports
         self.witness = witness
-        self.sites: dict[str, Site] = {}
+        self.sites: dict[str, LocalSite] = {}
         self.children: dict[str, trio.Process] = {}
 
     @property
@@ -108,6 +114,9 @@ class Stack:
         arguments += ["--zookeeper-port", str(self.ports.zookeepers[name])]
         arguments += ["--metrics-port", str(self.ports.broker_metrics[name])]
         arguments += ["--override", f"group.initial.rebalance.delay.ms={REBALANCE_DELAY_MS}"]
+        if self.doors is not None:
+            arguments += ["--also", LISTENER, "--properties", str(self.doors.of_brokers_file)]
+            arguments += ["--override", f"inter.broker.listener.name={LISTENER}"]
         process = await self._start(name, "broker", *arguments)
         with trio.move_on_after(READY_TIMEOUT_S):
             while not ready_file.exists() and process.poll() is None:  # noqa: ASYNC110 - a file
@@ -115,7 +124,15 @@ class Stack:
         if not ready_file.exists():
             raise StackFailed(f"{name} did not become ready: {self.last_words(name)}")
         ready = json.loads(ready_file.read_text())
-        self.sites[name] = Site(name, self.folder / name, process, ready)
+        is_secured = self.doors is not None
+        self.sites[name] = LocalSite(name, self.folder / name, process, ready, is_secured)
+
+    def client(self, site: str) -> dict[str, Any]:
+        """Return the settings of a plain client of a site."""
+        bootstrap = self.sites[site].bootstrap
+        if self.doors is None:
+            return {"bootstrap.servers": bootstrap}
+        return self.doors.client(bootstrap)
 
     async def start_program(self, name: str, program: str, *arguments: str) -> trio.Process:
         """Start one of our programs as part `name`, logging to `name`.log."""
@@ -161,23 +178,30 @@ class Stack:
     def write_configuration(self) -> None:
         """Write dc.yaml for the sites as they are, and the secret that it names."""
         make_own_secret(self.folder / WITNESS_SECRET)
-        clusters = "".join(
-            f"  {name}:\n    bootstrap: [{self.sites[name].bootstrap.replace(',', ', ')}]\n"
-            for name in SITES
-        )
+        clusters = "".join(f"  {name}: {json.dumps(self._cluster(name))}\n" for name in SITES)
+        doors = self.doors
+        tls = "" if doors is None else f"  tls: {json.dumps(doors.at_witness)}\n"
+        pages = {} if doors is None else doors.at_pages
+        guarded = "".join(f"  {key}: {json.dumps(value)}\n" for key, value in pages.items())
         self.configuration.write_text(
             "# The one file that every program reads. Written by the local stack.\n"
             f"clusters:\n{clusters}"
             "flows:\n  - source: dc1\n    target: dc2\n"
             f'    topics: {{include: ["{TOPIC}.*"]}}\n    groups: {{include: [".*"]}}\n'
             f"coordination:\n  zookeeper: {self.witness.address}\n"
-            f"  auth: {{username: kafka-dr, password_file: {WITNESS_SECRET}}}\n"
+            f"  auth: {{username: kafka-dr, password_file: {WITNESS_SECRET}}}\n{tls}"
             "failover:\n  initial_active: dc1\n"
             "audit:\n  output: audit\n"
             f"metrics:\n  mirror_port: {self.ports.mirror_metrics}\n"
             f"  failover_port: {self.ports.failover_metrics}\n"
-            f"  audit_port: {self.ports.audit_metrics}\n"
+            f"  audit_port: {self.ports.audit_metrics}\n{guarded}"
         )
+
+    def _cluster(self, name: str) -> dict[str, Any]:
+        bootstrap = self.sites[name].bootstrap
+        if self.doors is None:
+            return {"bootstrap": bootstrap.split(",")}
+        return self.doors.cluster(bootstrap)
 
     async def _start(self, name: str, program: str, *arguments: str) -> trio.Process:
         with (self.folder / f"{name}.log").open("ab") as log:
@@ -194,16 +218,20 @@ def command(program: str) -> list[str]:
 
 
 @asynccontextmanager
-async def run_stack(folder: Path, ports: Ports) -> AsyncIterator[Stack]:
+async def run_stack(
+    folder: Path, ports: Ports, *, is_secured: bool = False
+) -> AsyncIterator[Stack]:
     """Run witness and both sites, all started at once; everything is gone after the block.
 
-    The folder exists and is empty.
+    The folder exists and is empty. `is_secured`: everything over TLS, with logins.
     """
     async with AsyncExitStack() as parts:
+        doors = Doors(folder / "doors") if is_secured else None
+        at_witness = UNGUARDED if doors is None else doors.of_witness
         witness = await parts.enter_async_context(
-            run_zookeeper(folder / "witness", port=ports.witness)
+            run_zookeeper(folder / "witness", port=ports.witness, doors=at_witness)
         )
-        stack = Stack(folder, ports, witness)
+        stack = Stack(folder, ports, witness, doors)
         parts.push_async_callback(stack.end_all)
         async with trio.open_nursery() as nursery:
             for name in SITES:

@@ -1,4 +1,4 @@
-"""What became of every record, computed from the ledgers and the surviving log. Pure."""
+"""The fate of every record, computed from the ledgers and the surviving log. Pure."""
 
 import json
 from collections import Counter
@@ -14,7 +14,7 @@ RecordOffset: TypeAlias = tuple[Partition, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class DemoEvidence:
     """All that the verdict rests on.
 
     `acknowledged`: where each record was acknowledged, by its number; `deliveries`: by time, all
@@ -32,7 +32,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class DemoVerdict:
     """The last line of the demo."""
 
     records: int
@@ -52,12 +52,12 @@ class Verdict:
         return json.dumps(asdict(self))
 
 
-def lost(evidence: Evidence) -> int:
+def lost(evidence: DemoEvidence) -> int:
     """Return how many acknowledged records the surviving log does not hold."""
     return len(_lost_places(evidence))
 
 
-def misnamed(evidence: Evidence) -> int:
+def misnamed(evidence: DemoEvidence) -> int:
     """Return how many places are lost and not listed, or listed and not lost.
 
     A lost record whose producer was told no offset may be any one of its partition.
@@ -69,39 +69,39 @@ def misnamed(evidence: Evidence) -> int:
     return len(told - evidence.listed) + (others - untold).total() + (untold - others).total()
 
 
-def _lost_places(evidence: Evidence) -> list[RecordOffset]:
+def _lost_places(evidence: DemoEvidence) -> list[RecordOffset]:
     surviving = {number for numbers in evidence.survivors.values() for number in numbers}
     return [place for number, place in evidence.acknowledged.items() if number not in surviving]
 
 
-def duplicated(evidence: Evidence) -> int:
+def duplicated(evidence: DemoEvidence) -> int:
     """Return how many records the surviving log holds beyond the first of each."""
     copies = Counter(number for numbers in evidence.survivors.values() for number in numbers)
     return sum(count - 1 for count in copies.values())
 
 
-def consumed(evidence: Evidence) -> int:
+def consumed(evidence: DemoEvidence) -> int:
     """Return how many different records the group was given."""
     return len({delivery.number for delivery in evidence.deliveries})
 
 
-def skipped(evidence: Evidence) -> int:
+def skipped(evidence: DemoEvidence) -> int:
     """Return how many records of the surviving log the group was never given."""
     given = {delivery.number for delivery in evidence.deliveries}
     return len({number for numbers in evidence.survivors.values() for number in numbers} - given)
 
 
-def reread(evidence: Evidence) -> int:
+def reread(evidence: DemoEvidence) -> int:
     """Return how many deliveries brought a record that the group had been given before."""
     return len(evidence.deliveries) - consumed(evidence)
 
 
-def reordered(evidence: Evidence) -> int:
+def reordered(evidence: DemoEvidence) -> int:
     """Return how many records came, for the first time, after a later record of the same key."""
     return sum(_late(evidence.deliveries))
 
 
-def uncommitted(evidence: Evidence) -> int:
+def uncommitted(evidence: DemoEvidence) -> int:
     """Return how many deliveries the group had not committed when it left its site."""
     return sum(
         delivery.site == evidence.left_site
@@ -111,7 +111,7 @@ def uncommitted(evidence: Evidence) -> int:
 
 
 def broken_promises(
-    verdict: Verdict, *, disaster: bool, misnamed: int = 0, skipped: int = 0
+    verdict: DemoVerdict, *, disaster: bool, misnamed: int = 0, skipped: int = 0
 ) -> list[str]:
     """Return a sentence for each promise that did not hold; none means the demo succeeded."""
     held = {

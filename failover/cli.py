@@ -2,9 +2,10 @@
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
-from runtime.program.command import Act, Command, Option, Options, Word
+from runtime.program.command import Act, Command, Completes, Option, Options, Word
 from runtime.program.program import ExitStatus, Faults, Program
 
 SITE: Final = Word(
@@ -26,58 +27,125 @@ HOW: Final = (
         help="with --source-lost: lose more than `failover.loss_budget` allows, or nobody knows how"
         " much",
     ),
+    Option(names=("--without-hooks",), help="call no hook"),
+    Option(
+        names=("--despite-hold",), help="go on although somebody holds promotions: `failover hold`"
+    ),
+)
+WHICH: Final = (
+    Option(
+        names=("--set",),
+        metavar="NAME",
+        help="the set of topics to move; with `failover.sets` in the file this or one of the next"
+        " two is needed",
+        group="which",
+    ),
+    Option(
+        names=("--topics",),
+        metavar="PATTERN",
+        help="move the sets whose topics are together just those whose whole names match this"
+        " regular expression",
+        group="which",
+    ),
+    Option(
+        names=("--all",),
+        help="move every set that is not active on SITE, one after the other",
+        group="which",
+    ),
 )
 JSON: Final = Option(names=("--json",), help="print JSON instead of text")
 
 
 def _promote() -> Act:
-    from failover.commands import promote, stop_at_signals
+    from failover.commands.promotion import promote
+    from failover.commands.running import stop_at_signals
 
     return lambda options: stop_at_signals(promote, options)
 
 
 def _plan() -> Act:
-    from failover.commands import plan, stop_at_signals
+    from failover.commands.promotion import plan
+    from failover.commands.running import stop_at_signals
 
     return lambda options: stop_at_signals(plan, options)
 
 
 def _abort() -> Act:
-    from failover.commands import abort, stop_at_signals
+    from failover.commands.promotion import abort
+    from failover.commands.running import stop_at_signals
 
     return lambda options: stop_at_signals(abort, options)
 
 
+def _hold() -> Act:
+    from failover.commands.holds import hold
+    from failover.commands.running import stop_at_signals
+
+    return lambda options: stop_at_signals(hold, options)
+
+
+def _release() -> Act:
+    from failover.commands.holds import release
+    from failover.commands.running import stop_at_signals
+
+    return lambda options: stop_at_signals(release, options)
+
+
 def _status() -> Act:
-    from failover.commands import status, stop_at_signals
+    from failover.commands.running import stop_at_signals
+    from failover.commands.status import status
 
     return lambda options: stop_at_signals(status, options)
 
 
+def _history() -> Act:
+    from failover.commands.journals import history
+    from failover.commands.running import stop_at_signals
+
+    return lambda options: stop_at_signals(history, options)
+
+
+def _report() -> Act:
+    from failover.commands.journals import report
+    from failover.commands.running import stop_at_signals
+
+    return lambda options: stop_at_signals(report, options)
+
+
 def _divergence() -> Act:
-    from failover.commands import divergence, stop_at_signals
+    from failover.commands.divergence import divergence
+    from failover.commands.running import stop_at_signals
 
     return lambda options: stop_at_signals(divergence, options)
 
 
 def _recover() -> Act:
-    from failover.commands import recover_witness, stop_at_signals
+    from failover.commands.running import stop_at_signals
+    from failover.commands.witness import recover_witness
 
     return lambda options: stop_at_signals(recover_witness, options)
 
 
 def _secure() -> Act:
-    from failover.commands import secure_witness, stop_at_signals
+    from failover.commands.running import stop_at_signals
+    from failover.commands.witness import secure_witness
 
     return lambda options: stop_at_signals(secure_witness, options)
 
 
+def _adopt() -> Act:
+    from failover.commands.running import stop_at_signals
+    from failover.commands.witness import adopt_sets
+
+    return lambda options: stop_at_signals(adopt_sets, options)
+
+
 def _serve() -> Act:
-    from failover.commands import stop_at_signals
+    from failover.commands.running import stop_at_signals
     from failover.serve.exporter import serve
 
     async def serve_metrics(options: Options) -> int:
-        await serve(options.configuration)
+        await serve(options.configuration, options.voter)
         return ExitStatus.DONE
 
     return lambda options: stop_at_signals(serve_metrics, options)
@@ -85,7 +153,7 @@ def _serve() -> Act:
 
 def _bootstrap() -> Act:
     from failover.bootstrap.endpoint import serve_bootstrap
-    from failover.commands import stop_at_signals
+    from failover.commands.running import stop_at_signals
 
     async def serve(options: Options) -> int:
         await serve_bootstrap(options.configuration)
@@ -95,14 +163,17 @@ def _bootstrap() -> Act:
 
 
 def _faults() -> Faults:
+    from failover.adopt import CannotAdopt
+    from failover.automatic.hold import BadReason
     from failover.journal.execute import RollbackStuck, StepFailed
     from failover.journal.journal import JournalUnreadable
     from failover.journal.lease import LeaseHeld, LeaseLost
     from failover.journal.store import Superseded
     from failover.promote import PromotionRefused
-    from failover.recover import CannotRecover
     from failover.secure import CannotSecure
+    from failover.sites.unknown_writers import CannotRecover
     from runtime.configuration.config import ConfigurationError
+    from runtime.coordination.map_writers import WritersUnknown
     from runtime.coordination.witness import WitnessGarbled
     from runtime.coordination.zookeeper import ZooKeeperFault
     from runtime.pages.metrics import AddressInUse
@@ -111,6 +182,7 @@ def _faults() -> Faults:
     refused = (
         ConfigurationError,
         PromotionRefused,
+        BadReason,
         LeaseHeld,
         JournalUnreadable,
         WitnessGarbled,
@@ -119,7 +191,9 @@ def _faults() -> Faults:
         PairContradicted,
         PairUnknown,
         CannotRecover,
+        CannotAdopt,
         CannotSecure,
+        WritersUnknown,
     )
     failed = (RollbackStuck, StepFailed, LeaseLost, Superseded)
     return {
@@ -143,7 +217,7 @@ PROGRAM: Final = Program(
                 "failover promote dc2 --source-lost --config dc.yaml",
             ),
             words=(SITE,),
-            options=HOW,
+            options=(*WHICH, *HOW),
             reads_configuration=True,
         ),
         Command(
@@ -152,7 +226,7 @@ PROGRAM: Final = Program(
             load=_plan,
             examples=("failover plan dc2 dc.yaml", "failover plan dc2 --source-lost dc.yaml"),
             words=(SITE,),
-            options=(*HOW, JSON),
+            options=(*WHICH, *HOW, JSON),
             reads_configuration=True,
         ),
         Command(
@@ -160,6 +234,33 @@ PROGRAM: Final = Program(
             help="Take back a promotion that was not finished.",
             load=_abort,
             examples=("failover abort dc.yaml",),
+            reads_configuration=True,
+            takes_set=True,
+        ),
+        Command(
+            name="hold",
+            help="Keep promotions from beginning, until `failover release`.",
+            details="Nothing is promoted by itself while somebody holds, and `promote` is refused"
+            " unless --despite-hold is given. What has switched is finished all the same.",
+            load=_hold,
+            examples=(
+                "failover hold dc.yaml",
+                'failover hold --reason "the line to dc1 is being moved" dc.yaml',
+            ),
+            options=(
+                Option(
+                    names=("--reason",),
+                    metavar="TEXT",
+                    help="what others are told who want to promote",
+                ),
+            ),
+            reads_configuration=True,
+        ),
+        Command(
+            name="release",
+            help="End what `failover hold` has begun.",
+            load=_release,
+            examples=("failover release dc.yaml",),
             reads_configuration=True,
         ),
         Command(
@@ -169,6 +270,45 @@ PROGRAM: Final = Program(
             examples=("failover status dc.yaml", "failover status --json"),
             options=(JSON,),
             reads_configuration=True,
+        ),
+        Command(
+            name="history",
+            help="List the promotions that the witness has the journals of.",
+            details="The newest 20 are kept, and the first and the last of each direction.",
+            load=_history,
+            examples=("failover history dc.yaml", "failover history --json dc.yaml"),
+            options=(JSON,),
+            reads_configuration=True,
+        ),
+        Command(
+            name="report",
+            help="Show what a promotion did and what it cost.",
+            details="Recovery time by step, what was lost, how groups went on, what was found"
+            " behind the switch, hooks, and who gave the commands.",
+            load=_report,
+            examples=(
+                "failover report dc.yaml",
+                "failover report --epoch 3 --html promotion.html dc.yaml",
+            ),
+            options=(
+                Option(
+                    names=("--epoch",),
+                    metavar="N",
+                    help="the promotion's epoch, as `failover history` has it (default: the last)",
+                    convert=int,
+                ),
+                Option(names=("--json",), help="print JSON instead of text", group="form"),
+                Option(
+                    names=("--html",),
+                    metavar="FILE",
+                    help="write one HTML file that needs nothing else",
+                    convert=Path,
+                    completes=Completes.FILE,
+                    group="form",
+                ),
+            ),
+            reads_configuration=True,
+            takes_set=True,
         ),
         Command(
             name="divergence",
@@ -184,6 +324,7 @@ PROGRAM: Final = Program(
                 ),
             ),
             reads_configuration=True,
+            takes_set=True,
         ),
         Command(
             name="recover",
@@ -196,6 +337,7 @@ PROGRAM: Final = Program(
                 "failover recover --write dc.yaml",
                 "failover recover --active dc2 --write --config dc.yaml",
                 "failover recover --replaced dc1 --write dc.yaml",
+                "failover recover --believe-maps dc.yaml",
             ),
             options=(
                 Option(
@@ -208,9 +350,14 @@ PROGRAM: Final = Program(
                     metavar="SITE",
                     help="a cluster that was set up anew under its old name",
                 ),
+                Option(
+                    names=("--believe-maps",),
+                    help="have maps believed that hold records of writers unknown to the witness",
+                ),
                 Option(names=("--write",), help="write what is shown to witness and clusters"),
             ),
             reads_configuration=True,
+            takes_set=True,
         ),
         Command(
             name="secure",
@@ -223,17 +370,36 @@ PROGRAM: Final = Program(
             reads_configuration=True,
         ),
         Command(
+            name="adopt",
+            help="Give a pair that has begun the sets of topics that its file names.",
+            details="A set begins where the default set is active, while no `mirror run` runs. The "
+            "status is 1 where a set has not begun.",
+            load=_adopt,
+            examples=("failover adopt dc.yaml", "failover adopt --write dc.yaml"),
+            options=(Option(names=("--write",), help="begin the sets that are shown"),),
+            reads_configuration=True,
+        ),
+        Command(
             name="serve",
             help="Serve metrics and keep the idle site closed, until a signal ends the program.",
             load=_serve,
-            examples=("failover serve dc.yaml",),
+            examples=("failover serve dc.yaml", "failover serve --voter office dc.yaml"),
+            options=(
+                Option(
+                    names=("--voter",),
+                    metavar="NAME",
+                    help="vote under this name of `failover.automatic.voters`, and promote the"
+                    " standby by itself when a majority agrees",
+                ),
+            ),
             reads_configuration=True,
         ),
         Command(
             name="bootstrap",
-            help="Show clients of any language the way to the active site, until a signal.",
+            help="Lead clients of any language to the active site, until a signal.",
             details="Clients have its address in `bootstrap.servers`. It carries what they ask to "
-            "find their brokers, and nothing else; several may run beside each other.",
+            "find their brokers, and nothing else; with `failover.bootstrap.forward` it carries "
+            "all, and has a port for each broker. Several may run beside each other.",
             load=_bootstrap,
             examples=("failover bootstrap dc.yaml",),
             reads_configuration=True,
@@ -247,8 +413,8 @@ PROGRAM: Final = Program(
     statuses={
         ExitStatus.DONE: "The command did what it was asked.",
         ExitStatus.FAILED: "The command failed or was stopped, or the promotion was rolled back. "
-        "Or it is done, and records are on one site alone, or nobody could look; the same of "
-        "`divergence`.",
+        "Or it is done, and records are on one site alone, or nobody could look, as `divergence` "
+        "says, too; or a group may go on behind records that it has not read.",
         ExitStatus.BAD_INPUT: "The command was refused: the input is bad, the witness did not "
         "answer, or the promotion may not begin or cannot fence the active site.",
     },

@@ -1,13 +1,19 @@
 """From a request to the end of a promotion: look, decide, take the lease, carry it out."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from failover.automatic.hold import read_hold
+from failover.automatic.stoppable import StoppableEffects
+from failover.hooks.around_steps import HookedEffects
+from failover.hooks.call import call_hook
+from failover.hooks.hook_plan import hook_lines, hooks_document, why_not_runnable
 from failover.journal.commands_given import given_here
-from failover.journal.execute import Executor
+from failover.journal.execute import Effects, Executor
+from failover.journal.facts import Facts
 from failover.journal.journal import Journal, note_command, taken_on, turn_back
 from failover.journal.journals import find_unfinished, forget_superfluous, read_journals
 from failover.journal.lease import Lease, hold_lease
@@ -16,20 +22,19 @@ from failover.journal.store import WitnessStore
 from failover.moving.effects import PromotionEffects
 from failover.moving.flow import FlowControl
 from failover.moving.leaving import count_followers
-from failover.planning.plan import (
-    Plan,
-    PromotionRequest,
-    Refusal,
-    Resume,
-    decide,
-    describe,
-    describe_resume,
-)
+from failover.planning.loss import loss_summary
+from failover.planning.plan import Plan, PromotionRequest, Resume, decide
+from failover.planning.plan_description import describe, describe_resume, plan_document
+from failover.planning.refusal import Refusal
 from failover.sites.map_follower import MapFollower
+from failover.sites.opening import flow_between, open_ends
 from failover.sites.pair_evidence import PairEvidence
+from failover.sites.shared_fence import SharedFence
 from failover.view.report import step_line
-from failover.view.snapshot import flow_between, open_ends, take_snapshot
+from failover.view.snapshot import take_snapshot
 from runtime.configuration.config import Configuration, FlowConfig
+from runtime.configuration.hooks_section import HookConfig
+from runtime.configuration.topic_sets import DEFAULT_SET
 from runtime.configuration.witness_session import open_witness
 from runtime.coordination.map_registry import WitnessWriters
 from runtime.coordination.witness import WitnessPaths
@@ -38,6 +43,11 @@ from runtime.pair.opening import open_clusters, require_pair
 from runtime.process.clock import now_ms
 
 Print: TypeAlias = Callable[[str], None]
+WhyStop: TypeAlias = Callable[[ZooKeeper], Awaitable[str | None]]
+"""Returns what is in the way of going on, by what the witness says now; None for nothing."""
+
+LOSING_KEPT: Final = 1_000
+"""So many partitions that lose records stand in the journal, those that lose most."""
 
 
 class PromotionRefused(Exception):
@@ -45,7 +55,7 @@ class PromotionRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Controller:
+class PromotionController:
     """One program with the lease in its hands."""
 
     configuration: Configuration
@@ -54,11 +64,13 @@ class Controller:
     show: Print
     name: str = "failover"
     """The program that gives the commands, as the journal has it."""
+    why_stop: WhyStop | None = None
+    """Asked around each step up to the switch, where nobody has commanded the promotion."""
 
     @property
     def paths(self) -> WitnessPaths:
         """Return the paths in the witness."""
-        return WitnessPaths(root=self.configuration.coordination.path)
+        return self.configuration.coordination.paths
 
     async def promote(self, request: PromotionRequest, started_ms: int) -> Journal:
         """Begin a promotion or go on with one; return its journal once it has ended.
@@ -77,24 +89,28 @@ class Controller:
                 raise PromotionRefused(reason)
             case Resume(journal=found):
                 self.show(describe_resume(decision))
+                _require_hooks(self.configuration, request)
                 store = self._store(found.epoch)
                 return await self._carry_out(
                     store,
                     await self._noted(store, self._promote_command(request), started_ms),
                     is_taken_over=True,
-                    is_insisted=request.force,
+                    request=request,
                 )
             case Plan():
-                for line in describe(decision):
+                for line in plan_lines(decision, self.configuration, request):
                     self.show(line)
+                _require_hooks(self.configuration, request)
                 given = given_here(self._promote_command(request), started_ms)
                 journal = note_command(_first(decision, started_ms), given)
                 if decision.supersedes is None:
                     store = self._store(decision.epoch)
                     await store.create(journal)
+                    journal = await self._heeding_hold(store, journal, request)
                 else:
                     store, journal = await self._replace(decision.supersedes, journal)
-        return await self._carry_out(store, journal, is_insisted=request.force)
+        loss = None if decision.loss is None else loss_summary(decision.loss, LOSING_KEPT)
+        return await self._carry_out(store, journal, request=request, loss=loss)
 
     async def abort(self) -> Journal:
         """Take back the unfinished promotion; raises what promote() raises."""
@@ -116,6 +132,23 @@ class Controller:
         await store.save(journal)
         return await self._carry_out(store, journal)
 
+    async def _heeding_hold(
+        self, store: WitnessStore, journal: Journal, request: PromotionRequest
+    ) -> Journal:
+        """Return a journal to be taken back where somebody holds by now: looks take seconds.
+
+        Whoever holds looks for journals behind that, so one of the two sees the other.
+        """
+        if request.despite_hold:
+            return journal
+        await self.zookeeper.sync()
+        hold = await read_hold(self.zookeeper, self.paths)
+        if hold is None:
+            return journal
+        journal = turn_back(journal, f"promotions are {hold}")
+        await store.save(journal)
+        return journal
+
     async def _noted(self, store: WitnessStore, what: str, at_ms: int) -> Journal:
         """Take a journal over, with this command in it; it is written with what is done next."""
         return note_command(await store.take_over(), given_here(what, at_ms))
@@ -125,8 +158,12 @@ class Controller:
             "--source-lost": request.kind is PromotionKind.SOURCE_LOST,
             "--force": request.force,
             "--accept-loss": request.accepts_loss,
+            "--without-hooks": request.without_hooks,
+            "--despite-hold": request.despite_hold,
         }
         options = [option for option, is_given in how.items() if is_given]
+        if self.configuration.topic_set is not None:
+            options += ["--set", self.configuration.topic_set]
         return " ".join([self.name, "promote", request.site, *options])
 
     async def _carry_out(
@@ -135,17 +172,18 @@ class Controller:
         journal: Journal,
         *,
         is_taken_over: bool = False,
-        is_insisted: bool = False,
+        request: PromotionRequest | None = None,
+        loss: Facts | None = None,
     ) -> Journal:
         flow = flow_between(self.configuration, journal.source, journal.site)
         if flow is None:
             raise PromotionRefused(
                 f"the flow from {journal.source} to {journal.site} is not configured"
             )
-        async with self._effects(store, flow, is_insisted=is_insisted) as effects:
+        async with self._effects(store, flow, request=request, loss=loss) as effects:
             executor = Executor(
                 store=store,
-                effects=effects,
+                effects=self._with_hooks(effects, request),
                 clock_ms=now_ms,
                 report=lambda report: self.show(step_line(report)),
             )
@@ -158,9 +196,36 @@ class Controller:
         await forget_superfluous(self.zookeeper, self.paths, self.lease)
         return ended
 
+    def _with_hooks(self, effects: Effects, request: PromotionRequest | None) -> Effects:
+        """Return effects that call hooks around the steps, and ask first whether to go on."""
+        effects = self._with_all_hooks(effects, request)
+        if self.why_stop is None:
+            return effects
+        why_stop = partial(self.why_stop, self.zookeeper)
+        return StoppableEffects(effects=effects, lease=self.lease, why_stop=why_stop)
+
+    def _with_all_hooks(self, effects: Effects, request: PromotionRequest | None) -> Effects:
+        hooks = _hooks(self.configuration, request)
+        if not hooks:
+            return effects
+        clusters = self.configuration.clusters.values()
+        return HookedEffects(
+            effects=effects,
+            lease=self.lease,
+            hooks=hooks,
+            bootstraps={cluster.name: cluster.bootstrap_servers for cluster in clusters},
+            call=call_hook,
+            topic_set=self.configuration.topic_set or DEFAULT_SET,
+        )
+
     @asynccontextmanager
     async def _effects(
-        self, store: WitnessStore, flow: FlowConfig, *, is_insisted: bool = False
+        self,
+        store: WitnessStore,
+        flow: FlowConfig,
+        *,
+        request: PromotionRequest | None = None,
+        loss: Facts | None = None,
     ) -> AsyncIterator[PromotionEffects]:
         reverse = flow_between(self.configuration, flow.target, flow.source)
         async with open_ends(self.configuration, flow, self.lease) as ends:
@@ -174,19 +239,30 @@ class Controller:
                 source=ends.source,
                 target=ends.target,
                 follower=MapFollower(
-                    ends.target, flow.source, self._writers(flow.source, flow.target)
+                    ends.target,
+                    flow.source,
+                    self._writers(flow.source, flow.target),
+                    flow.mirrors,
                 ),
                 backward=MapFollower(
-                    ends.source, flow.target, self._writers(flow.target, flow.source)
+                    ends.source,
+                    flow.target,
+                    self._writers(flow.target, flow.source),
+                    flow.mirrors,
                 ),
                 evidence=PairEvidence(
                     self.configuration,
                     self.zookeeper,
                     {flow.source: ends.source, flow.target: ends.target},
                 ),
+                shared_fence=SharedFence(
+                    configuration=self.configuration, zookeeper=self.zookeeper
+                ),
                 count_followers=partial(count_followers, self.zookeeper, self.paths),
                 journals=partial(read_journals, self.zookeeper, self.paths),
-                is_insisted=is_insisted,
+                is_insisted=request is not None and request.force,
+                accepts_loss=request is not None and request.accepts_loss,
+                loss=loss,
             )
 
     async def _replace(self, replaced: Journal, journal: Journal) -> tuple[WitnessStore, Journal]:
@@ -208,6 +284,22 @@ class Controller:
         return WitnessStore(self.zookeeper, self.paths, self.lease, epoch)
 
 
+def _hooks(
+    configuration: Configuration, request: PromotionRequest | None
+) -> tuple[HookConfig, ...]:
+    """Return what is called on the way; an operator may do without."""
+    if request is not None and request.without_hooks:
+        return ()
+    return configuration.failover.hooks
+
+
+def _require_hooks(configuration: Configuration, request: PromotionRequest) -> None:
+    """Raise PromotionRefused for a hook that cannot be called from here."""
+    why = why_not_runnable(_hooks(configuration, request))
+    if why is not None:
+        raise PromotionRefused(f"{why}; --without-hooks promotes {request.site} without them")
+
+
 def _first(plan: Plan, started_ms: int) -> Journal:
     return Journal(
         epoch=plan.epoch,
@@ -220,20 +312,29 @@ def _first(plan: Plan, started_ms: int) -> Journal:
 
 @asynccontextmanager
 async def open_controller(
-    configuration: Configuration, show: Print, *, name: str = "failover"
-) -> AsyncIterator[Controller]:
+    configuration: Configuration,
+    show: Print,
+    *,
+    name: str = "failover",
+    why_stop: WhyStop | None = None,
+) -> AsyncIterator[PromotionController]:
     """Connect to the witness and take the lease; raises ZooKeeperUnreachable, LeaseHeld.
 
     A lease that a killed controller left behind is waited for: it lasts as long as its session.
     """
     coordination = configuration.coordination
-    paths = WitnessPaths(root=coordination.path)
+    paths = coordination.paths
     async with (
         open_witness(coordination) as zookeeper,
         hold_lease(zookeeper, paths, wait_ms=2 * coordination.session_timeout_ms) as lease,
     ):
-        yield Controller(
-            configuration=configuration, zookeeper=zookeeper, lease=lease, show=show, name=name
+        yield PromotionController(
+            configuration=configuration,
+            zookeeper=zookeeper,
+            lease=lease,
+            show=show,
+            name=name,
+            why_stop=why_stop,
         )
 
 
@@ -252,9 +353,23 @@ async def make_plan(configuration: Configuration, request: PromotionRequest) -> 
         )
     if isinstance(decision, Refusal):
         raise PromotionRefused(decision.reason)
+    _require_hooks(configuration, request)
     return decision
 
 
-def plan_lines(decision: Plan | Resume) -> tuple[str, ...]:
+def plan_lines(
+    decision: Plan | Resume, configuration: Configuration, request: PromotionRequest
+) -> tuple[str, ...]:
     """Return a plan as promote() prints it."""
-    return describe(decision) if isinstance(decision, Plan) else (describe_resume(decision),)
+    if isinstance(decision, Resume):
+        return (describe_resume(decision),)
+    return (*describe(decision), *hook_lines(_hooks(configuration, request), decision.kind))
+
+
+def promotion_document(
+    decision: Plan | Resume, configuration: Configuration, request: PromotionRequest
+) -> Mapping[str, object]:
+    """Return the JSON form of a plan."""
+    kind = decision.kind if isinstance(decision, Plan) else decision.journal.kind
+    hooks = hooks_document(_hooks(configuration, request), kind)
+    return {**plan_document(decision), "hooks": hooks}

@@ -10,18 +10,21 @@ from functools import partial
 from typing import Final
 from uuid import uuid4
 
-import trio
-
 from failover.journal.journal import turn_back
 from failover.journal.journals import read_journals
 from failover.journal.lease import Lease, hold_lease
 from failover.journal.steps import PromotionState
 from failover.journal.store import WitnessStore
+from failover.sites.unknown_writers import (
+    CannotRecover,
+    adopt_maps,
+    restore_writers,
+    told_writers,
+)
 from offset_translation.map_records import map_topic_name
-from runtime.configuration.config import Configuration, FlowConfig
+from runtime.configuration.config import Configuration
 from runtime.configuration.witness_session import open_witness
-from runtime.coordination.map_writers import TO_ADOPT, ForeignRecords, MapWriters
-from runtime.coordination.witness import ActiveSite, WitnessGarbled, WitnessPaths
+from runtime.coordination.witness import ActiveSite, SetTopics, WitnessPaths
 from runtime.coordination.zookeeper import Create, NoNode, Operation, SetData, ZooKeeper
 from runtime.pair.evidence import PairSeen
 from runtime.pair.evidence_number import take_number
@@ -39,28 +42,12 @@ from runtime.pair.recovery import (
     Restore,
     decide_recovery,
 )
-from wire.errors import ErrorCode
-from wire.net import Cluster, NetworkFault
-from wire.net.operations import EARLIEST, LATEST, list_offsets, read_partition
-from wire.record_batch import CorruptBatch
-from wire.topic_partition import TopicPartition
-
-READ_TIMEOUT_S: Final = 30.0
-"""A map has room for a million holes."""
-
+from wire.net import Cluster
 
 CHANGED: Final = (
     "the pair is not as it was shown any more, and nothing was written: another controller was at"
     " work meanwhile; run `failover recover` again"
 )
-
-
-class MapUnreadable(NetworkFault):
-    """A map topic does not tell what it holds; the message says why."""
-
-
-class CannotRecover(Exception):
-    """The witness cannot be restored like this; the message says what has to be decided."""
 
 
 async def recover(
@@ -70,6 +57,7 @@ async def recover(
     replaced: Collection[str],
     write: bool,
     show: Callable[[str], None],
+    believes_maps: bool = False,
 ) -> None:
     """Show what was found, and what was, or would be, written.
 
@@ -80,7 +68,7 @@ async def recover(
         open_witness(coordination) as zookeeper,
         open_clusters(configuration) as clusters,
     ):
-        paths = WitnessPaths(root=coordination.path)
+        paths = coordination.paths
         garbled = await find_garbled(zookeeper, paths)
         for why in garbled.values():
             show(f"garbled     {why}")
@@ -103,7 +91,15 @@ async def recover(
                 show(f"to delete   {', '.join(garbled)}")
                 show("nothing was changed: --write does")
             case NothingToRestore(reason):
-                show(f"{reason}: nothing to restore")
+                show(reason)
+                await restore_writers(
+                    configuration,
+                    zookeeper,
+                    clusters,
+                    show,
+                    write=write,
+                    believes_maps=believes_maps,
+                )
             case Restore() as restore if write:
                 failed = await _write(configuration, zookeeper, clusters, restore, garbled, decide)
                 await _tell(configuration, clusters, restore, failed, show)
@@ -126,7 +122,7 @@ async def _write(
     now: a promotion may have had the lease until then.
     """
     coordination = configuration.coordination
-    paths = WitnessPaths(root=coordination.path)
+    paths = coordination.paths
     look = partial(look_at_pair, configuration, zookeeper, clusters)
     async with hold_lease(zookeeper, paths, wait_ms=2 * coordination.session_timeout_ms) as lease:
         if decide(await lease.act(partial(look, without=garbled))) != restore:
@@ -153,7 +149,7 @@ async def _tell(
         show(
             f"{flow.target:<11} {topic}: all that it holds at the next start of the mirror is"
             " believed, whoever wrote it; compare it with both logs if somebody else may write"
-            f" there: `mirror check`, `spark-audit run`. {await _told_writers(clusters, flow)}"
+            f" there: `mirror check`, `spark-audit run`. {await told_writers(clusters, flow)}"
         )
     for name, why in sorted(failed.items()):
         show(f"{name} has no new evidence: {why}; `failover serve` writes it")
@@ -164,43 +160,6 @@ async def _delete(zookeeper: ZooKeeper, paths: Collection[str]) -> None:
     for path in paths:
         with suppress(NoNode):
             await zookeeper.delete(path)
-
-
-async def _told_writers(clusters: Mapping[str, Cluster], flow: FlowConfig) -> str:
-    """Return who wrote a map that is going to be adopted: producers that are to be known again."""
-    topic = map_topic_name(flow.source)
-    with trio.move_on_after(READ_TIMEOUT_S):
-        try:
-            written = await read_writers(clusters[flow.target], topic)
-        except NetworkFault as fault:
-            return f"Its writers are not known: {fault}"
-        if not written.count:
-            return "It is empty"
-        return f"It holds {written.count} records: {'; '.join(written.describe())}"
-    return f"Its writers are not known: it was not read within {READ_TIMEOUT_S:g} s"
-
-
-async def read_writers(cluster: Cluster, topic: str) -> ForeignRecords:
-    """Return the producers of all records of an internal topic; raises NetworkFault."""
-    written = ForeignRecords()
-    view = (await cluster.metadata([topic], refresh=True)).topics.get(topic)
-    if view is None or not view.partitions:
-        return written
-    where = TopicPartition(topic, 0)
-    start = (await list_offsets(cluster, [where], EARLIEST))[where]
-    end = (await list_offsets(cluster, [where], LATEST))[where]
-    for bound in (start, end):
-        if isinstance(bound, ErrorCode):
-            raise MapUnreadable(f"{topic}: {bound.name}")
-    assert isinstance(start, int), "checked above"
-    assert isinstance(end, int), "checked above"
-    try:
-        async for header, _ in read_partition(cluster, *where, start, end):
-            for number in range(header.record_count):
-                written.note(header.producer_id, header.base_offset + number)
-    except CorruptBatch as fault:
-        raise MapUnreadable(f"{topic}: {fault}") from fault
-    return written
 
 
 def _says(active: ActiveSite) -> str:
@@ -224,7 +183,7 @@ async def restore_witness(
 
     Flows are told nothing: each runs, or rests, by which site is active. May be repeated.
     """
-    paths = WitnessPaths(root=configuration.coordination.path)
+    paths = configuration.coordination.paths
     for flow in configuration.flows:
         for path in (
             paths.command(flow.source, flow.target),
@@ -237,39 +196,21 @@ async def restore_witness(
     # First: the witness may not say anew what an older one has said, with the number of that one.
     await take_number(zookeeper, paths, above=wanted.number)
     pair = wanted.pair if wanted.pair.pair else replace(wanted.pair, pair=uuid4().hex)
-    for path, data in ((paths.pair, pair.encode()), (paths.active, wanted.active.encode())):
+    nodes = {paths.pair: pair.encode(), paths.active: wanted.active.encode()}
+    if paths != paths.of_pair:
+        topics = configuration.whole.sets.topics_of(str(configuration.topic_set))
+        nodes[paths.patterns] = SetTopics(topics=topics).encode()
+    for path, data in nodes.items():
         node = await zookeeper.get(path)
         writes.append(
             Create(path=path, data=data)
             if node is None
             else SetData(path=path, data=data, version=node.version)
         )
+    # Before the pair: once it is there, everybody acts, and nobody comes back to maps left unsaid.
+    await adopt_maps(zookeeper, paths, configuration.flows)
     await zookeeper.transaction(writes)
     await make_shared(zookeeper, paths)
-    await _adopt_maps(zookeeper, paths, configuration)
-
-
-async def _adopt_maps(
-    zookeeper: ZooKeeper, paths: WitnessPaths, configuration: Configuration
-) -> None:
-    """Have maps and checkpoints adopted as they are at the next start of a mirror.
-
-    The witness may not know who wrote them: an old copy lacks those that registered since.
-    """
-    for flow in configuration.flows:
-        for path in (
-            paths.map_writers(flow.source, flow.target),
-            paths.checkpoint_writers(flow.source, flow.target),
-        ):
-            node = await zookeeper.get(path)
-            if node is None:
-                await zookeeper.create(path, TO_ADOPT.encode(), make_parents=True)
-                continue
-            try:
-                known = MapWriters.decode(node.data)
-            except WitnessGarbled:
-                known = TO_ADOPT
-            await zookeeper.set(path, replace(known, adopts=True).encode(), version=node.version)
 
 
 def describe_seen(seen: PairSeen) -> Iterator[str]:

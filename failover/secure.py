@@ -11,7 +11,6 @@ from contextlib import suppress
 from runtime.configuration.config import Configuration
 from runtime.configuration.coordination_section import CoordinationConfig
 from runtime.configuration.witness_session import open_witness
-from runtime.coordination.witness import WitnessPaths
 from runtime.coordination.zookeeper import NoNode, NotAllowed, ZooKeeper
 from runtime.pair.opening import make_shared
 from runtime.pair.witness_rights import MOST_DEPTH, TooManyNodes, find_foreign_rights
@@ -42,7 +41,7 @@ async def secure(configuration: Configuration, *, write: bool, show: Callable[[s
             )
         count = await _set_right(zookeeper, coordination, write=write, show=show)
         if write:
-            await make_shared(zookeeper, WitnessPaths(root=root))
+            await make_shared(zookeeper, coordination.paths)
     if write or not count:
         done = f"{count} nodes were given to our login"
         show(done if count else "all nodes have the rights that they should")

@@ -20,7 +20,7 @@ from mirror.report.pages import many_gauges, status_page
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition_state import PartitionState
 from runtime.configuration.config import Configuration, ConfigurationError, load
-from runtime.configuration.yaml_section import in_brackets, parse_address
+from runtime.configuration.reading.addresses import in_brackets, parse_address
 from runtime.coordination.witness import WorkerInfo
 from runtime.pages.metrics import METRICS_TYPE, serve_metrics
 from runtime.process.clock import now_ms
@@ -72,12 +72,13 @@ async def run_daemon(configuration: Configuration) -> None:
             metrics_url=f"{pages.door.scheme}://{reached}:{port}/metrics",
             started_ms=started_ms,
         )
-        for flow in configuration.flows:
-            runner = FlowRunner(configuration, flow, worker, FlowMeasurements(flow.name))
-            runners.append(runner)
-            nursery.start_soon(runner.run)
+        for of_set in configuration.by_set().values():
+            for flow in of_set.flows:
+                runner = FlowRunner(of_set, flow, worker, FlowMeasurements(flow.name))
+                runners.append(runner)
+                nursery.start_soon(runner.run)
         REGISTRY.register(FlowCollector(runners))
-        names = ", ".join(flow.name for flow in configuration.flows)
+        names = ", ".join(runner.config.name for runner in runners)
         _LOG.info("flows %s; metrics on port %d", names, port)
         await nursery.start(_reload_on_hangup, configuration, runners)
         with until_asked:
@@ -120,7 +121,8 @@ async def _reload_on_hangup(
             try:
                 new = load(configuration.file)
             except ConfigurationError as wrong:
-                _LOG.error("not reloaded, all goes on as before: %s", wrong)
+                for mistake in wrong.each():
+                    _LOG.error("not reloaded, all goes on as before: %s", mistake)
                 continue
             running = {runner.config.name: runner.config for runner in runners}
             found = reloaded(configuration, running, new)

@@ -23,6 +23,7 @@ AT_RUN_TIME: Final = frozenset(
         "in_flight_bytes",
         "discovery_interval_ms",
         "balance_interval_ms",
+        "has_chunk_kernel",
     }
 )
 """The fields of a flow that are looked at whenever they are needed."""
@@ -40,9 +41,12 @@ class Reloaded:
 def reloaded(old: Configuration, running: Mapping[str, FlowConfig], new: Configuration) -> Reloaded:
     """Compare; ``running`` are the flows as the daemon has them now, by name."""
     flows = dict(running)
+    if new.sets != old.sets:
+        # A topic that changes its set would be mirrored by nobody, or by two.
+        return Reloaded(flows=flows, taken=(), needs_restart=("failover.sets, and all else",))
     taken: list[str] = []
     needs_restart: list[str] = []
-    there = {flow.name: flow for flow in new.flows}
+    there = {flow.name: flow for one in new.by_set().values() for flow in one.flows}
     for name, flow in running.items():
         if name not in there:
             needs_restart.append(f"flow {name} is not in the file any more")

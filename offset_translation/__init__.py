@@ -17,7 +17,8 @@ it the target's log ends, ask ``translate``. docs/clients/own-offsets.md has the
 """
 
 from offset_translation.both_ways import Cost, cost_of_going_on, translate_both_ways
-from offset_translation.map_records import MapState, map_topic_name
+from offset_translation.map_records import map_topic_name
+from offset_translation.map_state import MapState
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from offset_translation.translation import (

@@ -15,7 +15,7 @@ def put_string(text: str) -> bytes:
     return struct.pack(">h", len(raw)) + raw
 
 
-class Cursor:
+class RecordCursor:
     """Reads a record from its start; every read is checked against what is left."""
 
     __slots__ = ("_buffer", "_position")

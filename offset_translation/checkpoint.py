@@ -9,7 +9,7 @@ import struct
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from offset_translation.binary import Cursor, MalformedRecord, put_string
+from offset_translation.binary import MalformedRecord, RecordCursor, put_string
 
 VERSION: Final = 0
 _OFFSETS: Final = struct.Struct(">hqq")
@@ -46,7 +46,7 @@ def encode(checkpoint: Checkpoint) -> tuple[bytes, bytes]:
 
 def decode(key: bytes, value: bytes) -> Checkpoint:
     """Decode a record; raises MalformedRecord."""
-    in_key, in_value = Cursor(key), Cursor(value)
+    in_key, in_value = RecordCursor(key), RecordCursor(value)
     version = in_value.integer(2)
     if version != VERSION:
         raise MalformedRecord(f"unknown version {version} of a checkpoint")

@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
-from offset_translation.binary import Cursor, MalformedRecord, put_string
+from offset_translation.binary import MalformedRecord, RecordCursor, put_string
 
 VERSION: Final = 0
 
@@ -31,7 +31,7 @@ def encode(heartbeat: Heartbeat) -> tuple[bytes, bytes]:
 
 def decode(key: bytes, value: bytes) -> Heartbeat:
     """Decode a record; raises MalformedRecord."""
-    in_key, in_value = Cursor(key), Cursor(value)
+    in_key, in_value = RecordCursor(key), RecordCursor(value)
     version = in_value.integer(2)
     if version != VERSION:
         raise MalformedRecord(f"unknown version {version} of a heartbeat")

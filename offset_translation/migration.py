@@ -32,7 +32,7 @@ MOST_SYNCS: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agreed:
+class SharedTail:
     """The last records of the target, and the same ones of the source: offsets in pairs."""
 
     source: Sequence[int]
@@ -44,7 +44,7 @@ class Agreed:
         return self.source[-1] + 1
 
 
-def find_agreed(source: LogDigest, target: LogDigest) -> Agreed:
+def find_agreed(source: LogDigest, target: LogDigest) -> SharedTail:
     """Return what both logs agree on at the target's end; one record at the least.
 
     ``target`` are the target's last records, ``source`` the source's from before them and to its
@@ -66,12 +66,12 @@ def find_agreed(source: LogDigest, target: LogDigest) -> Agreed:
     raise CannotAlign("the target's last record is not in the source where it would have to be")
 
 
-def _extended(source: LogDigest, target: LogDigest, source_stop: int) -> Agreed:
+def _extended(source: LogDigest, target: LogDigest, source_stop: int) -> SharedTail:
     """Return all that is equal before the target's end and this place in the source."""
     here, there = source_stop, len(target)
     while here and there and source.digests[here - 1] == target.digests[there - 1]:
         here, there = here - 1, there - 1
-    return Agreed(source=source.offsets[here:source_stop], target=target.offsets[there:])
+    return SharedTail(source=source.offsets[here:source_stop], target=target.offsets[there:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class Seed:
     """One partition that MirrorMaker has mirrored so far."""
 
     partition: TopicPartition
-    agreed: Agreed
+    agreed: SharedTail
     target_start: int
     target_end: int
 

@@ -48,7 +48,7 @@ class Piece:
         return self.target_start + self.count
 
 
-class Hole(NamedTuple):
+class MapHole(NamedTuple):
     """Source offsets of which the map says that they hold nothing to be mirrored."""
 
     place: Place
@@ -282,14 +282,14 @@ class OffsetMap:
         return self._runs.start_of(self._place_end)
 
     @property
-    def last_hole(self) -> Hole | None:
+    def last_hole(self) -> MapHole | None:
         """The hole behind the last mirrored record, if one was announced there; else None."""
         last = self._stop() - 1
         if last < 1 or self._seal is not None or self._place[last] != self._place_end:
             return None
         place, before = self._place[last], last - 1
         begin = self._source[before] + place - self._place[before]
-        return Hole(place=Place(place), begin=begin, end=self._source[last])
+        return MapHole(place=Place(place), begin=begin, end=self._source[last])
 
     def beyond(self) -> Beyond:
         """Return the announcements of records beyond the ends that are known now."""

@@ -9,7 +9,7 @@ version.
 import struct
 from dataclasses import dataclass
 
-from offset_translation.binary import Cursor, put_string
+from offset_translation.binary import RecordCursor, put_string
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 
@@ -32,7 +32,7 @@ def encode(sync: OffsetSync) -> tuple[bytes, bytes]:
 
 def decode(key: bytes, value: bytes) -> OffsetSync:
     """Decode a record; raises MalformedRecord."""
-    in_key, in_value = Cursor(key), Cursor(value)
+    in_key, in_value = RecordCursor(key), RecordCursor(value)
     sync = OffsetSync(
         topic=in_key.string(),
         partition=in_key.integer(4),

@@ -18,7 +18,7 @@ from offset_translation.runs import Place
 from offset_translation.tail import Tail, TailGarbled
 
 
-class Part(NamedTuple):
+class UnmirroredPart(NamedTuple):
     """Offsets [start, stop) of a target that no mirror has written."""
 
     start: int
@@ -26,7 +26,7 @@ class Part(NamedTuple):
 
 
 class WrittenBatch(Protocol):
-    """What a batch's header tells of its writer and of its offsets."""
+    """A batch as its header tells of it: its writer and its offsets."""
 
     @property
     def base_offset(self) -> int:
@@ -75,7 +75,7 @@ class Mixed:
     """Where the mirror's own writing ends."""
     runs: tuple[tuple[Place, int], ...]
     """(place, target offset) of the runs that the map does not have, or has elsewhere."""
-    foreign: tuple[Part, ...]
+    foreign: tuple[UnmirroredPart, ...]
     """The foreign parts behind the last place of which the map is sure, in order."""
 
     def applied_to(self, offset_map: OffsetMap, log_end: int) -> OffsetMap:
@@ -97,13 +97,13 @@ class TargetScan:
         self.has_seen_mirror = False
         self._mirror = mirror
         self._mirrors = mirrors
-        self._foreign: list[Part] = []
-        self._since: list[Part] = []
+        self._foreign: list[UnmirroredPart] = []
+        self._since: list[UnmirroredPart] = []
         """Parts by others behind the mirror's last batch."""
 
     @property
-    def foreign(self) -> tuple[Part, ...]:
-        """What others have written, in order."""
+    def foreign(self) -> tuple[UnmirroredPart, ...]:
+        """The parts that others have written, in order."""
         return (*self._foreign, *self._since)
 
     def take(self, tail: Tail, batch: WrittenBatch) -> None:
@@ -168,9 +168,9 @@ def offsets_to_try(sure: int, end: int) -> Iterator[int]:
         distance *= 2
 
 
-def _extend(parts: list[Part], start: int, stop: int) -> None:
+def _extend(parts: list[UnmirroredPart], start: int, stop: int) -> None:
     """Add a part, which makes the last one longer where it follows it."""
     if parts and parts[-1].stop == start:
-        parts[-1] = Part(parts[-1].start, stop)
+        parts[-1] = UnmirroredPart(parts[-1].start, stop)
     else:
-        parts.append(Part(start, stop))
+        parts.append(UnmirroredPart(start, stop))

@@ -47,7 +47,7 @@ class Origin:
     partition: int
     offset: int
     leader_epoch: int
-    """Of the leader that had appended it; -1 where the broker does not tell."""
+    """The epoch of the leader that had appended it; -1 where the broker does not tell."""
     timestamp_ms: int
     range_start: int
     """The first offset that was set aside together with it."""

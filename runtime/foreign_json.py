@@ -9,7 +9,7 @@ import zlib
 from typing import Any, Final
 
 MAX_BYTES: Final = 64 * 1024 * 1024
-"""Of a document, unpacked. ZooKeeper takes a mebibyte, which packs as much as this."""
+"""The size of a document, unpacked. ZooKeeper takes a mebibyte, which packs as much as this."""
 MAX_DEPTH: Final = 32
 LARGEST: Final = 2**63 - 1
 """An offset or a time in milliseconds."""

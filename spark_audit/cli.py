@@ -117,6 +117,7 @@ PROGRAM: Final = Program(
                 Option(names=("--json",), help="print verdict.json instead of the report"),
             ),
             reads_configuration=True,
+            takes_set=True,
         ),
         Command(
             name="digest",
@@ -129,6 +130,7 @@ PROGRAM: Final = Program(
                 Option(names=("--full",), help="forget what is remembered, and read all"),
             ),
             reads_configuration=True,
+            takes_set=True,
             statuses={
                 ExitStatus.DONE: "The evidence tells of all of the site's logs.",
                 ExitStatus.BAD_INPUT: "A log says otherwise than its evidence, could not be read, "
@@ -185,7 +187,8 @@ PROGRAM: Final = Program(
             statuses={
                 ExitStatus.DONE: "The later night has no finding that the earlier one had not.",
                 ExitStatus.FAILED: "The later night has new findings.",
-                ExitStatus.BAD_INPUT: "The later night could not tell, or the input is bad.",
+                ExitStatus.BAD_INPUT: "The later night could not tell, or has more findings than "
+                "are kept, or the input is bad.",
             },
         ),
         Command(
@@ -209,6 +212,7 @@ PROGRAM: Final = Program(
             load=_metrics,
             examples=("spark-audit metrics dc.yaml",),
             reads_configuration=True,
+            takes_set=True,
             statuses={
                 ExitStatus.DONE: "A signal ended the program.",
                 ExitStatus.BAD_INPUT: "The input is bad, or the address is in use.",
@@ -223,6 +227,7 @@ PROGRAM: Final = Program(
         143: "SIGTERM ended the program.",
     },
     faults=_faults,
+    extra="audit",
     broken=ExitStatus.BAD_INPUT,
 )
 

@@ -1,8 +1,10 @@
-"""What the commands of `spark-audit` do and print."""
+"""The commands of `spark-audit`: what each does and prints."""
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 import trio
 
@@ -15,14 +17,16 @@ from runtime.program.starting import unwind_at_signals
 from spark_audit.archive import COMPILED, write_archive
 from spark_audit.result.exporter import serve
 from spark_audit.result.history import change_between, change_lines, history_lines
-from spark_audit.result.page import MOST_NIGHTS, html_page
+from spark_audit.result.page import MOST_NIGHTS, OLD_MS, html_page
 from spark_audit.result.report import long_report, short_report
 from spark_audit.result.store import Result, ResultUnusable
 from spark_audit.result.verdict import Answer, Verdict, decode
 from spark_audit.run import run_audit
-from spark_audit.session import Cluster, SparkFailed, quieten_py4j
+from spark_audit.session import SparkCluster, SparkFailed, quieten_py4j
 from spark_audit.site_digest import NightReport, take_night
 from spark_audit.snapshot.seals import CannotTell
+
+_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*:/")
 
 
 def run(options: Options) -> int:
@@ -30,6 +34,8 @@ def run(options: Options) -> int:
     quieten_py4j()
     unwind_at_signals()  # unwinding ends the JVM and removes its files
     output = options.output or options.configuration.audit.output
+    if options.output is not None and _ADDRESS.match(str(output)):
+        raise ResultUnusable(f"--output {output}: no folder of this machine; see audit.results")
     cluster = _cluster(options)
     verdict = run_audit(
         options.configuration, options.topic, output, cluster, reads_all=options.full
@@ -69,15 +75,15 @@ def night_report(report: NightReport) -> Iterator[str]:
         yield f"  could not tell: {why}"
 
 
-def _cluster(options: Options) -> Cluster:
-    return Cluster(
+def _cluster(options: Options) -> SparkCluster:
+    return SparkCluster(
         master=options.master or options.configuration.audit.master,
         settings=settings_of(options.conf or ()),
     )
 
 
 class BadSetting(Exception):
-    """What was given with --conf is no setting; one line."""
+    """A word behind --conf is no setting; one line."""
 
 
 def settings_of(given: Iterable[str]) -> dict[str, str]:
@@ -111,6 +117,9 @@ def report(options: Options) -> int:
     unwind_at_signals()
     result = Result(options.folder)
     verdict = _stored(result)
+    if verdict.flows:
+        result.require_findings()
+    _tell_age(verdict)
     if options.html is not None:
         page = html_page(
             verdict,
@@ -150,7 +159,9 @@ def diff(options: Options) -> int:
     print_lines(change_lines(earlier, later))
     if later.answer is Answer.UNKNOWN:
         return ExitStatus.BAD_INPUT
-    return ExitStatus.FAILED if change_between(earlier, later).new else ExitStatus.DONE
+    if change_between(earlier, later).new:
+        return ExitStatus.FAILED
+    return ExitStatus.BAD_INPUT if later.left_out else ExitStatus.DONE
 
 
 def serve_metrics(options: Options) -> int:
@@ -165,6 +176,18 @@ def _stored(result: Result) -> Verdict:
         return decode(result.verdict_text())
     except ValueError as error:
         raise ResultUnusable(f"{result.folder}: {error}") from error
+
+
+def _tell_age(verdict: Verdict) -> None:
+    """Say on standard error that a verdict is old, or of the future."""
+    age_ms = now_ms() - verdict.ended_ms
+    if abs(age_ms) > OLD_MS:
+        hours = f"{abs(age_ms) / 3_600_000:,.0f} hours {'ago' if age_ms > 0 else 'ahead'}"
+        complain(
+            "spark-audit",
+            f"this audit ended {hours} by the clock, and says nothing of what was written since; "
+            "run `spark-audit run`",
+        )
 
 
 def _finish(verdict: Verdict) -> int:

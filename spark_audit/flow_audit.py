@@ -35,7 +35,8 @@ from spark_audit.compare.outcomes import Kind
 from spark_audit.compare.scanned import Scanned, by_partition
 from spark_audit.compare.settling import SIDES, Differences
 from spark_audit.compare.summary import findings, partition_summary
-from spark_audit.evidence.links import Link, span
+from spark_audit.evidence.chain import NO_LINKS, Chain
+from spark_audit.evidence.folding import folded
 from spark_audit.scan.scan_plan import Planner, ScanTask, reads_sections
 from spark_audit.scan.scan_rows import RowKind
 from spark_audit.scan.windows import Window
@@ -45,13 +46,13 @@ from spark_audit.snapshot.side import Side
 from wire.topic_partition import TopicPartition
 
 IN_FLIGHT_LIMIT_MS: Final = 3_600_000
-Kept: TypeAlias = Mapping[tuple[Side, TopicPartition], Sequence[Link]]
+Kept: TypeAlias = Mapping[tuple[Side, TopicPartition], Chain]
 """The links of logs that are proven to be there still; none of them empty."""
 NOTHING_KEPT: Final[Kept] = MappingProxyType({})
 
 
-class Reader(Protocol):
-    """What reads logs: Spark's workers (`spark_reader`), in tests this process."""
+class LogReader(Protocol):
+    """The reader of logs: Spark's workers (`spark_reader`), in tests this process."""
 
     def scan(self, tasks: Sequence[ScanTask]) -> pa.Table:
         """Return the rows of these tasks: `scan_rows.ARROW_SCAN`."""
@@ -62,7 +63,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowResult:
-    """What one flow's audit says."""
+    """The findings and the numbers of one flow's audit."""
 
     findings: Sequence[Mapping[str, Any]]
     summary: Sequence[Mapping[str, Any]]
@@ -73,7 +74,7 @@ class FlowResult:
 
 
 def audit_flow(
-    reader: Reader,
+    reader: LogReader,
     snapshot: Snapshot,
     planner: Planner,
     *,
@@ -92,6 +93,8 @@ def audit_flow(
     untold: dict[TopicPartition, str] = {}
     scanned = _read_around(reader, planner, kept, untold)
     snapshot = _told(snapshot, untold)
+    _read_what_parted(reader, planner, snapshot, scanned, untold)
+    snapshot = _told(snapshot, untold)
     _open_what_differs(reader, planner, snapshot, scanned, untold)
     snapshot = _told(snapshot, untold)
     judged: dict[TopicPartition, list[Judgement]] = {}
@@ -104,8 +107,7 @@ def audit_flow(
         judged[place] = list(judge_holes(of_partition.holes, bounds))
         truths[place] = truth
         ends_flow = snapshot.promotion is not None or bool(bounds.set_aside)
-        promised = None if bounds.promise is None else bounds.promise.source_end
-        looks = list(_looks(windows, of_partition, judged[place], promised, may_wait=not ends_flow))
+        looks = list(_looks(windows, of_partition, judged[place], bounds, may_wait=not ends_flow))
         if looks:
             differing.append(_differences(planner, snapshot, place, of_partition, looks))
     if differing:
@@ -124,7 +126,7 @@ def audit_flow(
     stood = _judge_words(snapshot, truths, judged)
     _settle_written_again(reader, planner, snapshot, judged)
     found, summary = _rows(snapshot, scanned, judged, stood, in_flight_limit_ms)
-    _add_remembered(summary, kept)
+    _add_remembered(summary, {at: one for at, one in kept.items() if scanned[at[1]].is_kept})
     return FlowResult(
         findings=found,
         summary=summary,
@@ -161,24 +163,69 @@ def _told(snapshot: Snapshot, untold: Mapping[TopicPartition, str]) -> Snapshot:
 
 def first_tasks(planner: Planner, kept: Kept = NOTHING_KEPT) -> list[ScanTask]:
     """Return what an audit reads first: both logs, but for what is kept of them."""
-    return planner.ranges({of_log: span(links) for of_log, links in kept.items()})
+    return planner.ranges({of_log: links.span() for of_log, links in kept.items()})
 
 
 def _read_around(
-    reader: Reader, planner: Planner, kept: Kept, untold: dict[TopicPartition, str]
+    reader: LogReader, planner: Planner, kept: Kept, untold: dict[TopicPartition, str]
 ) -> defaultdict[TopicPartition, Scanned]:
     """Return what is kept of both logs, and what is read around it."""
     scanned = by_partition(reader.scan(first_tasks(planner, kept)), untold)
-    for (side, place), links in kept.items():
-        for link in links:
-            for row in link.rows:
+    for place in {place for _, place in kept}:
+        source, target = (kept.get((side, place), NO_LINKS) for side in SIDES)
+        for side, rows in zip(SIDES, folded(source, target), strict=True):
+            for row in rows:
                 scanned[place].add(side, row)
         scanned[place].is_kept = True
     return scanned
 
 
+def _read_what_parted(
+    reader: LogReader,
+    planner: Planner,
+    snapshot: Snapshot,
+    scanned: Mapping[TopicPartition, Scanned],
+    untold: dict[TopicPartition, str],
+) -> None:
+    """Read logs again whose stretches do not add up to them: compacted ones in one go.
+
+    Where one stretch ends and the next begins is cut by content. A cleaner, or retention, that
+    takes the record of a cut between two readings leaves offsets that neither has, or that both
+    have. So does retention that goes on into what is remembered: nothing of that partition is taken
+    from memory then.
+    """
+    cleaned: list[tuple[PartitionBounds, Side, int, int]] = []
+    others: list[tuple[PartitionBounds, Side, int, int]] = []
+    for bounds in snapshot.partitions:
+        of_partition = scanned[TopicPartition(bounds.topic, bounds.partition)]
+        whole = [(bounds, side, *bounds.side(side)[1:]) for side in SIDES]
+        parted = [one for one in whole if of_partition.offsets(one[1]) != one[3] - one[2]]
+        if parted and of_partition.is_kept:
+            parted, of_partition.is_kept = whole, False
+        for one in parted:
+            is_compacted = bounds.side(one[1])[0].is_compacted
+            (cleaned if is_compacted else others).append(one)
+    if cleaned or others:
+        tasks = [*planner.in_one(cleaned), *planner.opened(others)]
+        _read_again(reader, tasks, [*cleaned, *others], scanned, untold)
+
+
+def _read_again(
+    reader: LogReader,
+    tasks: Sequence[ScanTask],
+    spans: Iterable[tuple[PartitionBounds, Side, int, int]],
+    scanned: Mapping[TopicPartition, Scanned],
+    untold: dict[TopicPartition, str],
+) -> None:
+    """Put what these tasks read in the place of what was read of these spans."""
+    for bounds, side, start, stop in spans:
+        scanned[TopicPartition(bounds.topic, bounds.partition)].forget(side, start, stop)
+    for place, found in by_partition(reader.scan(tasks), untold).items():
+        scanned[place].take_all(found)
+
+
 def _open_what_differs(
-    reader: Reader,
+    reader: LogReader,
     planner: Planner,
     snapshot: Snapshot,
     scanned: defaultdict[TopicPartition, Scanned],
@@ -199,33 +246,33 @@ def _open_what_differs(
                 for side in SIDES:
                     _, start, stop = bounds.side(side)
                     spans.append((bounds, side, *of_partition.span(side, window, start, stop)))
-    if not spans:
-        return
-    for bounds, side, start, stop in spans:
-        scanned[TopicPartition(bounds.topic, bounds.partition)].forget(side, start, stop)
-    opened = by_partition(reader.scan(planner.opened(spans)), untold)
-    for place, found in opened.items():
-        scanned[place].take_all(found)
+    if spans:
+        _read_again(reader, planner.opened(spans), spans, scanned, untold)
 
 
 def _looks(
     windows: Sequence[Window],
     scanned: Scanned,
     judged: list[Judgement],
-    promised_end: int | None,
+    bounds: PartitionBounds,
     *,
     may_wait: bool,
 ) -> Iterator[Look]:
     """Yield how to look into the windows; what may wait and needs no look is judged at once.
 
     Where the logs differ at their ends only, and the target has no record there, nobody has to look
-    at the source's, however many. Nothing waits behind a promotion, nor what was set aside.
+    at the source's, however many; where it has a corrupt batch there, they may be in that. Nothing
+    waits behind a promotion, nor what was set aside.
     """
+    promised_end = None if bounds.promise is None else bounds.promise.source_end
     for window in windows:
         source = within(scanned.ranges[Side.SOURCE], window.source_start, window.source_stop)
         target = within(scanned.ranges[Side.TARGET], window.target_start, window.target_stop)
         waits = may_wait and len(windows) == 1 and window.is_last
-        if waits and not window.target_records:
+        may_be_there = window.source_records <= LONG_RECORDS and scanned.is_corrupt(
+            Side.TARGET, window.target_start, window.target_stop
+        )
+        if waits and not window.target_records and not may_be_there:
             judged += _in_flight(source, promised_end)
         else:
             yield look_into(
@@ -336,7 +383,7 @@ def _judge_words(
 
 
 def _settle_written_again(
-    reader: Reader,
+    reader: LogReader,
     planner: Planner,
     snapshot: Snapshot,
     judged: Mapping[TopicPartition, list[Judgement]],
@@ -414,7 +461,7 @@ def _rows(
 
 def _add_remembered(summary: Iterable[dict[str, Any]], kept: Kept) -> None:
     """Say in each row how many offsets were not read, because evidence tells of them."""
-    known = {of_log: span(links) for of_log, links in kept.items()}
+    known = {of_log: links.span() for of_log, links in kept.items()}
     for row in summary:
         place = TopicPartition(row["topic"], row["partition"])
         for side in SIDES:

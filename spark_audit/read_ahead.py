@@ -7,14 +7,14 @@ import pyarrow.compute as pc
 
 from spark_audit.compare.key_ends import KeyEnds
 from spark_audit.compare.settling import Differences
-from spark_audit.flow_audit import Reader
+from spark_audit.flow_audit import LogReader
 from spark_audit.scan.scan_plan import ScanTask, read_once
 
 
 class ReadAhead:
     """See `flow_audit.Reader`; what was read ahead is not read again."""
 
-    def __init__(self, reader: Reader, flows: Sequence[Sequence[ScanTask]]) -> None:
+    def __init__(self, reader: LogReader, flows: Sequence[Sequence[ScanTask]]) -> None:
         """Read the tasks of these flows, each the first that its audit asks for."""
         self._reader = reader
         table = reader.scan(read_once(task for tasks in flows for task in tasks))

@@ -1,6 +1,8 @@
 """One run: snapshots, Spark, the stored result. Not being able to tell is a verdict too."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import trio
@@ -9,6 +11,7 @@ from pyspark import SparkContext
 from runtime.configuration.config import Configuration, FlowConfig
 from runtime.process.clock import now_ms
 from runtime.process.java import JavaMissing
+from spark_audit.compare.summary import first_behind
 from spark_audit.evidence.believing import Believed, believe, consider, site_of
 from spark_audit.evidence.epochs import ask_epochs
 from spark_audit.evidence.remembered import Remembered, remembered
@@ -16,6 +19,7 @@ from spark_audit.evidence.rows import EvidenceUnusable
 from spark_audit.evidence.store import load
 from spark_audit.flow_audit import FlowResult, Kept, audit_flow, first_tasks
 from spark_audit.read_ahead import ReadAhead
+from spark_audit.result.far_results import keep_far
 from spark_audit.result.prometheus import textfile
 from spark_audit.result.store import (
     EARLIER,
@@ -25,9 +29,9 @@ from spark_audit.result.store import (
     ResultUnusable,
     replace_result,
 )
-from spark_audit.result.verdict import Answer, FlowReport, Verdict, answer_for, encode, problem_of
+from spark_audit.result.verdict import Answer, FlowVerdict, Verdict, answer_for, encode, problem_of
 from spark_audit.scan.scan_plan import Planner
-from spark_audit.session import Cluster, SparkFailed, open_session
+from spark_audit.session import SparkCluster, SparkFailed, open_session
 from spark_audit.snapshot import earlier
 from spark_audit.snapshot.bounds import Snapshot
 from spark_audit.snapshot.directions import (
@@ -47,7 +51,7 @@ def run_audit(
     configuration: Configuration,
     topics: Collection[str],
     output: Path,
-    cluster: Cluster = Cluster(),  # noqa: B008 - it is frozen
+    cluster: SparkCluster = SparkCluster(),  # noqa: B008 - it is frozen
     *,
     reads_all: bool = False,
 ) -> Verdict:
@@ -63,14 +67,21 @@ def run_audit(
         try:
             memory = _memory(output)
             snapshots = _snapshots(configuration, frozenset(topics), memory)
-            flows = _audit_flows(configuration, snapshots, result, cluster, reads_all=reads_all)
-            answer, problem = answer_for(flows), problem_of(flows)
+            flows = _audit_flows(
+                configuration,
+                snapshots,
+                result,
+                cluster,
+                reads_all=reads_all,
+                verdict_of=partial(_verdict_of, started_ms, topics),
+            )
             result.write_text(EARLIER, _next_memory(memory, snapshots, flows, topics))
         except (CannotTell, JavaMissing, SparkFailed, EvidenceUnusable) as reason:
-            flows, answer, problem = (), Answer.UNKNOWN, str(reason)
-        verdict = Verdict(
-            answer=answer, started_ms=started_ms, ended_ms=now_ms(), flows=flows, problem=problem
-        )
+            verdict = replace(
+                _verdict_of(started_ms, topics, ()), answer=Answer.UNKNOWN, problem=str(reason)
+            )
+        else:
+            verdict = _verdict_of(started_ms, topics, flows)
         result.write_text(VERDICT, encode(verdict))
         result.write_text(PROMETHEUS, textfile(verdict))
         result.keep_night(verdict)
@@ -84,23 +95,25 @@ def _snapshots(
     active = trio.run(active_site, configuration) if has_ways_back(configuration) else None
     flows = comparable_flows(configuration, active)
     taken = [trio.run(_snapshot, configuration, wants) for wants in wanted(flows, only)]
-    return [earlier.compared_with(memory, snapshot) for snapshot in taken]
+    limit_ms = configuration.audit.in_flight_limit_ms
+    return [earlier.compared_with(memory, snapshot, limit_ms) for snapshot in taken]
 
 
 def _audit_flows(
     configuration: Configuration,
     snapshots: Sequence[Snapshot],
     result: Result,
-    cluster: Cluster,
+    cluster: SparkCluster,
     *,
     reads_all: bool,
-) -> tuple[FlowReport, ...]:
+    verdict_of: Callable[[Sequence[FlowVerdict]], Verdict],
+) -> tuple[FlowVerdict, ...]:
     clusters = configuration.clusters
     bootstrap = {name: cluster.bootstrap for name, cluster in clusters.items()}
     is_secured = any(cluster.security != PLAINTEXT for cluster in clusters.values())
     file = str(configuration.file) if is_secured else ""
     audit = configuration.audit
-    reports: list[FlowReport] = []
+    reports: list[FlowVerdict] = []
     mirrored: dict[tuple[str, str], Mapping[TopicPartition, int | None]] = {}
     with open_session(
         cores=audit.cores, driver_memory=audit.driver_memory, cluster=cluster
@@ -124,7 +137,20 @@ def _audit_flows(
             mirrored[snapshot.source, snapshot.target] = audited.mirrored
             result.append(audited.findings, audited.summary)
             reports.append(report_of(snapshot, audited))
+        if audit.results is not None:
+            keep_far(spark, audit.results, verdict_of(reports), result.findings())
     return tuple(reports)
+
+
+def _verdict_of(started_ms: int, topics: Collection[str], flows: Sequence[FlowVerdict]) -> Verdict:
+    return Verdict(
+        answer=answer_for(flows),
+        started_ms=started_ms,
+        ended_ms=now_ms(),
+        flows=tuple(flows),
+        problem=problem_of(flows),
+        only=tuple(sorted(set(topics))),
+    )
 
 
 def _told(
@@ -133,7 +159,10 @@ def _told(
     """Return what is remembered of each site that has evidence; raises EvidenceUnusable."""
     places = configuration.audit.evidence
     sites = {site for snapshot in snapshots for site in (snapshot.source, snapshot.target)}
-    return {site: remembered(load(spark, places[site])) for site in sorted(sites & places.keys())}
+    return {
+        site: remembered(load(spark, places[site]), places[site])
+        for site in sorted(sites & places.keys())
+    }
 
 
 def _asked(
@@ -175,14 +204,14 @@ def _memory(output: Path) -> earlier.Memory:
 def _next_memory(
     memory: earlier.Memory,
     snapshots: Sequence[Snapshot],
-    flows: Sequence[FlowReport],
+    flows: Sequence[FlowVerdict],
     topics: Collection[str],
 ) -> str:
     behind = {
         flow.flow: {
-            TopicPartition(row["topic"], row["partition"]): row["first_in_flight"]
+            TopicPartition(row["topic"], row["partition"]): first
             for row in flow.partitions
-            if row["first_in_flight"] is not None
+            if (first := first_behind(row)) is not None
         }
         for flow in flows
     }
@@ -219,7 +248,7 @@ async def _snapshot(configuration: Configuration, wants: TopicFilter) -> Snapsho
     return snapshot
 
 
-def report_of(snapshot: Snapshot, audited: FlowResult) -> FlowReport:
+def report_of(snapshot: Snapshot, audited: FlowResult) -> FlowVerdict:
     """Return the report; a partition of the snapshot without a row is one that is untold."""
     untold = dict(audited.untold)
     answered = {TopicPartition(row["topic"], row["partition"]) for row in audited.summary}
@@ -227,7 +256,7 @@ def report_of(snapshot: Snapshot, audited: FlowResult) -> FlowReport:
         place = TopicPartition(bounds.topic, bounds.partition)
         if place not in answered:
             untold.setdefault(place, f"{place}: no result came back")
-    return FlowReport(
+    return FlowVerdict(
         flow=snapshot.flow,
         taken_ms=snapshot.taken_ms,
         promotion=snapshot.promotion,

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from textwrap import dedent
 from typing import Final
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -53,6 +54,11 @@ _DAEMON: Final = "spark_audit.worker_daemon"
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _MISMATCH: Final = "[PYTHON_VERSION_MISMATCH]"
 _OTHER_PYTHON: Final = " `--conf spark.pyspark.python` says which Python workers run."
+_LACKING: Final = "ModuleNotFoundError: "
+_NEEDED: Final = f"; `spark-audit package` says what workers need.{_OTHER_PYTHON}"
+_NOT_STARTED: Final = "\nError from python worker:\n"
+_SEARCHED: Final = "\nPYTHONPATH was:\n"
+"""Between these two Spark gives what a worker said that ended before it had begun, indented."""
 _PID_FILE: Final = "pid"
 _WRAPPER: Final = """#!/bin/bash
 echo $$ > {pid_file}
@@ -69,7 +75,7 @@ class SparkFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
+class SparkCluster:
     """A Spark that runs elsewhere: its master, as Spark writes it, and settings of Spark's own."""
 
     master: str | None = None
@@ -82,7 +88,7 @@ def open_session(
     *,
     cores: int = 2,
     driver_memory: str = "1g",
-    cluster: Cluster = Cluster(),
+    cluster: SparkCluster = SparkCluster(),
     java: Path | None = None,
 ) -> Iterator[SparkContext]:
     """Start Spark in a JVM of its own and stop it, and remove its files, at the end.
@@ -99,14 +105,17 @@ def open_session(
         home = wrap_java(java or java_command(), Path(folder) / "java")
         try:
             python = cluster.settings.get("spark.pyspark.python", sys.executable)
-            with _environment({"JAVA_HOME": str(home), "PYSPARK_PYTHON": python}):
+            with (
+                _environment({"JAVA_HOME": str(home), "PYSPARK_PYTHON": python}),
+                signals_go_before(),
+            ):
                 context = _start(Path(folder), cores, driver_memory, cluster)
             try:
                 if cluster.master is not None:
                     archive = Path(folder) / ARCHIVE
                     write_archive(archive)
                     context.addPyFile(str(archive))
-                with spark_failures():
+                with spark_failures(), signals_go_before():
                     yield context
             finally:
                 # Not for signals: one may have cut a call to the JVM in two. Nor when the JVM
@@ -119,6 +128,24 @@ def open_session(
             raise SparkFailed(f"Spark: {_in_a_line(fault)}") from fault
         finally:
             _kill_java(home)
+
+
+@contextmanager
+def signals_go_before() -> Iterator[None]:
+    """Raise the SystemExit or KeyboardInterrupt that another exception was raised in place of.
+
+    A signal cuts a call to the JVM in two, and what pyspark asks the JVM on its way out is answered
+    by the rest of that call: a KeyError, as it was.
+    """
+    try:
+        yield
+    except Exception as fault:
+        before: BaseException | None = fault
+        while before is not None:
+            if isinstance(before, SystemExit | KeyboardInterrupt):
+                raise before from None
+            before = before.__context__
+        raise
 
 
 @contextmanager
@@ -154,7 +181,7 @@ def wrap_java(java: Path, home: Path) -> Path:
     return home
 
 
-def _start(folder: Path, cores: int, driver_memory: str, cluster: Cluster) -> SparkContext:
+def _start(folder: Path, cores: int, driver_memory: str, cluster: SparkCluster) -> SparkContext:
     logging = folder / "log4j2.properties"
     logging.write_text(_LOG_SETTINGS)
     settings = {
@@ -193,16 +220,28 @@ def _own_interrupt_handler() -> Iterator[None]:
 def _in_a_line(fault: Exception) -> str:
     """Return what was said first; of a worker's exception the first line behind its traceback."""
     said = str(fault).strip()
+    if before_it_began := _of_worker_that_did_not_start(said):
+        return f"a worker ended before it began: {_raised(_at_the_margin(before_it_began))}"
     _, raised, behind = said.partition(_TRACEBACK)
     if raised or isinstance(fault, PythonException):
         # Behind a worker's traceback come Spark's own words and the frames of the JVM, indented.
-        of_worker = (behind if raised else said).partition("\n\tat ")[0].splitlines()
-        words = [line for line in of_worker if line.strip() and not line.startswith(" ")]
+        words = _at_the_margin((behind if raised else said).partition("\n\tat ")[0])
         return f"a worker raised {_raised(words) or type(fault).__name__}"
     lines = said.splitlines() or [type(fault).__name__]
     if isinstance(fault, Py4JJavaError) and lines[1:]:
         return lines[1].removeprefix(": ")  # the first one names what was called
     return lines[0]
+
+
+def _at_the_margin(said: str) -> list[str]:
+    return [line for line in said.splitlines() if line.strip() and not line.startswith(" ")]
+
+
+def _of_worker_that_did_not_start(said: str) -> str:
+    """Return what a worker said that ended before it had begun; "" if none did."""
+    _, _, behind = said.partition(_NOT_STARTED)
+    words, is_there, _ = behind.partition(_SEARCHED)
+    return dedent(words).strip() if is_there else ""
 
 
 def _raised(words: Sequence[str]) -> str:
@@ -213,6 +252,8 @@ def _raised(words: Sequence[str]) -> str:
     tracebacks = [number for number, line in enumerate(words) if line.startswith(_TRACEBACK)]
     raised = words[tracebacks[-1] + 1 if tracebacks else 0 :]
     line = raised[0] if raised else ""
+    if line.startswith(_LACKING):
+        return f"{line}{_NEEDED}"
     return f"{line}{_OTHER_PYTHON if _MISMATCH in line else ''}"
 
 

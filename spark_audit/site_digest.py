@@ -12,15 +12,23 @@ from pyspark import SparkContext
 
 from runtime.configuration.config import ClusterConfig, Configuration
 from runtime.process.clock import now_ms
-from spark_audit.evidence.belief import Asked, Disbelief, considered, proven, wrong_cluster
+from spark_audit.evidence.belief import (
+    TAKE_ANEW,
+    AskedLinks,
+    Disbelief,
+    considered,
+    proven,
+    wrong_cluster,
+)
 from spark_audit.evidence.epochs import ask_epochs
-from spark_audit.evidence.links import Turns
+from spark_audit.evidence.links import NightNumbers
 from spark_audit.evidence.remembered import RememberedSite, remembered
 from spark_audit.evidence.rows import EvidenceUnusable, Night, Note
 from spark_audit.evidence.store import load, save
 from spark_audit.evidence.taking import (
     NOTHING_LEFT,
     LogTonight,
+    corrupt_batches,
     forgotten,
     going_on,
     note_of,
@@ -29,7 +37,7 @@ from spark_audit.evidence.taking import (
 )
 from spark_audit.scan.scan_plan import ScanTask, splits
 from spark_audit.scan.scan_rows import ScannedLog, ScanRow
-from spark_audit.session import Cluster, open_session
+from spark_audit.session import SparkCluster, open_session
 from spark_audit.snapshot.bounds import LogBounds
 from spark_audit.snapshot.cluster_bounds import ClusterBounds, ask_bounds, open_site
 from spark_audit.snapshot.side import Side
@@ -43,7 +51,7 @@ _NAME: Final = "%Y%m%dT%H%M%SZ"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightReport:
-    """What one night added, in offsets, and why some logs were left out; `site` took it."""
+    """The growth of one night, in offsets, and why some logs were left out; `site` took it."""
 
     site: str
     night: str
@@ -75,7 +83,7 @@ class WantedTopics:
 def take_night(
     configuration: Configuration,
     site: str,
-    cluster: Cluster = Cluster(),  # noqa: B008 - it is frozen
+    cluster: SparkCluster = SparkCluster(),  # noqa: B008 - it is frozen
     *,
     is_anew: bool = False,
 ) -> NightReport:
@@ -94,16 +102,16 @@ def take_night(
     with open_session(
         cores=audit.cores, driver_memory=audit.driver_memory, cluster=cluster
     ) as spark:
-        nights = [] if is_anew else load(spark, path)
-        if nights and nights[-1].name >= name:
+        told = remembered(None if is_anew else load(spark, path), path)
+        if told.night is not None and told.night >= name:
             raise EvidenceUnusable(
-                f"{path}: it has night {nights[-1].name} already, and by the clock it is {name}"
+                f"{path}: it has night {told.night} already, and by the clock it is {name}; if the "
+                f"clock was wrong then, {TAKE_ANEW.format(site=site)}"
             )
-        told = remembered(nights)
         if (wrong := wrong_cluster(site, told, found.cluster_id)) is not None:
             raise EvidenceUnusable(wrong)
-        turns = Turns(
-            since=_day_of(nights[-1].name, path) if nights else taken_ms // DAY_MS,
+        turns = NightNumbers(
+            since=taken_ms // DAY_MS if told.night is None else _day_of(told.night, path),
             tonight=taken_ms // DAY_MS,
             days=audit.reread_nights,
         )
@@ -146,7 +154,7 @@ class _Taking:
 
     configuration: Configuration
     config: ClusterConfig
-    turns: Turns
+    turns: NightNumbers
 
     def take(
         self, spark: SparkContext, told: RememberedSite, found: ClusterBounds, name: str
@@ -166,6 +174,7 @@ class _Taking:
                     problems.append(one)
         rows = self._read(spark, tonight)
         for log in tonight:
+            problems += corrupt_batches(log.place, rows[log.place])
             note = note_of(log, rows[log.place])
             if isinstance(note, Disbelief):
                 problems.append(note.why)
@@ -193,7 +202,7 @@ class _Taking:
     ) -> Sequence[LogTonight | Note | str]:
         """Return how each log is read, what is void of it, or why it is left out."""
         site = self.config.name
-        asked: dict[TopicPartition, Asked] = {}
+        asked: dict[TopicPartition, AskedLinks] = {}
         found: list[LogTonight | Note | str] = []
         for place, now in sorted(logs.items()):
             log = told.logs.get(place)
@@ -202,12 +211,12 @@ class _Taking:
                 continue
             why = forgotten(log, now)
             one = None if why else considered(site, log, now, now.start, now.stop)
-            if isinstance(one, Asked):
+            if isinstance(one, AskedLinks):
                 asked[place] = one
             elif isinstance(one, Disbelief):
                 found.append(f"{place}: {one.why}")
             elif not now.is_compacted or why is not None:
-                if why is None and log is not None and log.links:
+                if why is None and log is not None and len(log.links):
                     why = NOTHING_LEFT
                 found.append(without_memory(place, now, why))
         answers = trio.run(ask_epochs, self.config, {at: one.epoch for at, one in asked.items()})

@@ -1,4 +1,4 @@
-"""What Spark forks workers from, on this machine: it has imported what each of them needs.
+"""The process that Spark forks workers from, on this machine: it has imported all they need.
 
 Spark's own daemon imports none of it, so each worker would, for half a second of a processor.
 """

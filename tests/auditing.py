@@ -1,44 +1,84 @@
-"""What an audit counts in the flows' only partition: by the program, and without its Spark.
+"""What an audit counts in the flows' only partition: by the command, and by another's eyes.
 
-An audit of a few records takes as long as a whole failback. `compared` takes the audit's own
-snapshot, with its bounds and origins, but reads the logs itself and has the drill's comparer
-judge them, of which `tests/drill/test_mirrored.py` shows that it finds what is planted.
+`audited` runs the command from the file to the stored verdict, in a Spark without a JVM. `compared`
+takes the audit's own snapshot, with its bounds and origins, but reads the logs itself and has the
+drill's comparer judge them, of which `tests/drill/test_mirrored.py` shows that it finds what is
+planted.
 """
 
 import json
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pytest
 import trio
 
 from runtime.configuration.config import ClusterConfig, Configuration, load
+from spark_audit.compare.key_ends import KeyEnds
 from spark_audit.compare.outcomes import Kind
+from spark_audit.compare.settling import Differences
+from spark_audit.scan.scan_plan import ScanTask
+from spark_audit.session import spark_failures
 from spark_audit.snapshot.bounds import PartitionBounds
 from spark_audit.snapshot.directions import comparable_flows, has_ways_back
 from spark_audit.snapshot.origins import Part
 from spark_audit.snapshot.side import Side
 from spark_audit.snapshot.snapshot import TopicFilter, active_site, take_snapshot
+from spark_audit.spark_reader import SparkReader
+from tests.commands import run_audit_command
+from tests.doubles.local_spark import LocalSpark, local_sessions
 from tests.drill.mirrored import compare
 from wire.net import open_cluster
 from wire.net.operations import read_partition
 from wire.record_batch import iterate_records, parse_header
 
-TIMEOUT_S = 600
-"""An audit takes about ten seconds; this is for machines that do much else."""
+
+@dataclass(frozen=True, slots=True)
+class InProcess:
+    """Reads logs as Spark's workers do, in this process; see `flow_audit.Reader`."""
+
+    spark: object
+    meanwhile: Callable[[Sequence[ScanTask]], Sequence[ScanTask]] = list
+    """What happens before logs are read, and what is then read instead of the tasks."""
+
+    def scan(self, tasks: Sequence[ScanTask]) -> pa.Table:
+        """Return the rows of these tasks."""
+        return _reader().scan(list(self.meanwhile(tasks)))
+
+    def settle(self, questions: Sequence[Differences | KeyEnds]) -> pa.Table:
+        """Return the judgements of these partitions."""
+        return _reader().settle(questions)
 
 
-def audited(file: Path, *, status: int) -> dict[str, dict[str, int]]:
-    """Return what an audit, run as users run it, counts of records read and not equal."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "spark_audit.cli", "run", file, "--json", "--output", file.parent],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+def _reader() -> SparkReader:
+    spark: Any = LocalSpark()
+    return SparkReader(spark)
+
+
+def without_spark(
+    patch: pytest.MonkeyPatch, reader: Callable[[object], object] = InProcess
+) -> None:
+    """Let audits and digests read by another reader; what Spark raises in it is Spark failing."""
+
+    @contextmanager
+    def no_session(**_: object) -> Iterator[None]:
+        with spark_failures():
+            yield None
+
+    for program in ("run", "site_digest"):
+        patch.setattr(f"spark_audit.{program}.open_session", no_session)
+        patch.setattr(f"spark_audit.{program}.SparkReader", reader)
+
+
+def audited(file: Path, *words: str, status: int) -> dict[str, dict[str, int]]:
+    """Return what the audit's command counts of records read and not equal."""
+    with local_sessions():
+        ended = run_audit_command("run", file, *words, "--json", "--output", file.parent)
     assert ended.returncode == status, f"{ended.stdout}\n{ended.stderr}"
     found = {}
     for flow in json.loads(ended.stdout)["flows"]:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from broker.up import SECRET
 from tests.forked import Process, call_program, start_program
-from tests.zookeeper import USER, write_password
+from tests.zookeeper import USER, address_for_cluster, write_password
 
 READY_TIMEOUT_S: Final = 180
 STOP_TIMEOUT_S: Final = 30
@@ -44,6 +44,13 @@ class RunningCluster:
     overrides: Mapping[str, str] = field(default_factory=dict)
     port: int = 0
     """The first broker's; 0 for any free one."""
+    properties: Path | None = None
+    """Of all brokers: what is secret does not stand in command lines."""
+    also: str | None = None
+    """The security protocol of each broker's second listener."""
+    shares_zookeeper: bool = False
+    """Its ZooKeeper is one for many clusters: not for tests that kill it or a whole site."""
+    _shared_address: str = ""
     _up: Process | None = None
     _ready: dict[str, Any] = field(default_factory=dict)
     _single_brokers: dict[int, Process] = field(default_factory=dict)
@@ -52,6 +59,12 @@ class RunningCluster:
     def bootstrap(self) -> str:
         """Return `host:port,host:port`, as clients want it."""
         return str(self._ready["bootstrap"])
+
+    @property
+    def secured_bootstrap(self) -> str:
+        """Return the same of the second listeners."""
+        served = self._ready["brokers"]
+        return ",".join(f"{broker['host']}:{broker['also_port']}" for broker in served)
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
@@ -76,7 +89,7 @@ class RunningCluster:
 
     @property
     def zookeeper_pid(self) -> int:
-        """Return the process id of the cluster's ZooKeeper."""
+        """Return the process id of the cluster's ZooKeeper, which it has for itself."""
         return int(self._ready["zookeeper"]["pid"])
 
     @property
@@ -106,7 +119,12 @@ class RunningCluster:
         overrides = {**UNLESS_OVERRIDDEN, **self.overrides}
         settings = [f"--override={key}={value}" for key, value in overrides.items()]
         arguments = ["up", "--brokers", str(self.broker_count), "--data", str(self.data)]
-        arguments += ["--port", str(self.port), "--zookeeper-port", "0", "--metrics-port", "0"]
+        arguments += ["--port", str(self.port), "--metrics-port", "0"]
+        if self.shares_zookeeper:
+            self._shared_address = self._shared_address or address_for_cluster()
+            arguments += ["--zookeeper", self._shared_address]
+        arguments += [] if self.properties is None else ["--properties", str(self.properties)]
+        arguments += [] if self.also is None else ["--also", self.also]
         arguments += [
             "--end-with-stdin",
             "--cluster-name",
@@ -155,13 +173,13 @@ class RunningCluster:
         self._up = None
 
     def kill(self) -> None:
-        """End every process of the cluster by SIGKILL, ZooKeeper included: the site is lost."""
+        """End every process of the cluster by SIGKILL, its own ZooKeeper included: it is lost."""
         for broker in list(self._single_brokers):
             self._end_single(broker, signal.SIGKILL)
         if self._up is None:
             return
         children = [broker["pid"] for broker in self._ready.get("brokers", ())]
-        children += [self._ready["zookeeper"]["pid"]] if self._ready else []
+        children += [self.zookeeper_pid] if self._ready and not self.shares_zookeeper else []
         self._up.kill()  # the parent first, so that it reports no dead children
         ours = [pid for pid in children if self._is_ours(pid)]
         for pid in ours:
@@ -239,10 +257,16 @@ def cluster_in(
     brokers: int = 1,
     name: str = "dc1",
     overrides: Mapping[str, str] | None = None,
+    *,
+    shares_zookeeper: bool = False,
 ) -> RunningCluster:
     """Return a cluster that is yet to be started, with its data in `folder/name`."""
     return RunningCluster(
-        name=name, data=folder / name, broker_count=brokers, overrides=dict(overrides or {})
+        name=name,
+        data=folder / name,
+        broker_count=brokers,
+        overrides=dict(overrides or {}),
+        shares_zookeeper=shares_zookeeper,
     )
 
 
@@ -252,9 +276,11 @@ def run_cluster(
     brokers: int = 1,
     name: str = "dc1",
     overrides: Mapping[str, str] | None = None,
+    *,
+    shares_zookeeper: bool = False,
 ) -> Iterator[RunningCluster]:
-    """Run a bundled cluster with its own ZooKeeper on free ports and data in `folder/name`."""
-    cluster = cluster_in(folder, brokers, name, overrides)
+    """Run a bundled cluster on free ports with data in `folder/name`."""
+    cluster = cluster_in(folder, brokers, name, overrides, shares_zookeeper=shares_zookeeper)
     with run_together(cluster):
         yield cluster
 

@@ -21,7 +21,7 @@ from xdist.scheduler.loadfile import LoadFileScheduling
 from tests.failover.two_sites import Sites, run_sites
 from tests.properties import register_profiles
 from tests.scheduling import rank, unit
-from tests.zookeeper import make_empty, run_witness
+from tests.zookeeper import end_shared, make_empty, run_witness
 
 NEW_OBJECTS: Final = 10_000
 """After so many the garbage collector looks at them; Python's default is 700."""
@@ -64,6 +64,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
     gc.set_threshold(NEW_OBJECTS)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """Leave nothing running that tests of several modules have used."""
+    end_shared()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -110,7 +116,9 @@ def shared_sites(witness: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
     Topics, groups and paths in the witness are a test's own. A map of the way back, which stays,
     would make one-way mirrors of other modules look out for loops.
     """
-    with run_sites(tmp_path_factory.mktemp("shared-sites"), witness) as running:
+    with run_sites(
+        tmp_path_factory.mktemp("shared-sites"), witness, shares_zookeeper=True
+    ) as running:
         yield running
 
 

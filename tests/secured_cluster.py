@@ -112,10 +112,17 @@ class SecuredCluster(Secured):
     addresses: list[Address]
     zookeeper: str
     logs: Sequence[Path]
+    of_brokers: Sequence[Mapping[str, int]]
+    """The ports of each broker, by listener."""
+    pids: Sequence[int]
 
     @property
     def bootstrap(self) -> str:
         return ",".join(f"{host}:{port}" for host, port in self.addresses)
+
+    def ports_of(self, listener: str) -> list[int]:
+        """Return where each broker has this listener."""
+        return [ports[listener] for ports in self.of_brokers]
 
     def log(self, broker: int = 0) -> str:
         """Return what a broker has said so far."""
@@ -151,6 +158,8 @@ def run_secured_cluster(
             addresses=[(HOST, one["PLAINTEXT"]) for one in ports],
             zookeeper=zookeeper,
             logs=[home / f"broker-{broker}.log" for broker in range(brokers)],
+            of_brokers=ports,
+            pids=[process.pid for process in processes],
         )
         _wait_ready(cluster, processes)
         yield cluster

@@ -3,6 +3,7 @@
 import re
 import tomllib
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -34,13 +35,15 @@ WITH_REASONS: Final = {
 
 
 def runtime_packages() -> dict[str, Distribution]:
-    """Return what the programs need, and what that needs in turn, as far as it is installed."""
+    """Return what the programs need, extras included, with all that it needs, as installed."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    waiting, found = list(project["dependencies"]), {}
+    extras = project["optional-dependencies"].values()
+    waiting = [*project["dependencies"], *chain.from_iterable(extras)]
+    found: dict[str, Distribution] = {}
     while waiting:
         asked = waiting.pop()
         name = re.split(r"[\s<>=!~;\[(]", asked)[0].lower().replace("_", "-")
-        if name in found or "extra ==" in asked:
+        if name in {*found, project["name"]} or "extra ==" in asked:
             continue
         try:
             found[name] = distribution(name)

@@ -48,3 +48,10 @@ def test_an_import_from_a_test_module_is_seen_however_it_is_written() -> None:
         assert MENTION.search(way)
         assert any(map(is_a_test_module, imported(ast.parse(way)))), way
     assert not any(map(is_a_test_module, imported(ast.parse("from tests.zookeeper import KEPT"))))
+
+
+def test_clocks_are_arguments_of_tests() -> None:
+    """One that is only used by a mark moves no time: pytest-trio looks at a test's arguments."""
+    mark = re.compile(r"usefixtures\([^)]*clock")
+    wrong = [str(file) for file in HERE.rglob("*.py") if mark.search(file.read_text())]
+    assert wrong == []

@@ -5,12 +5,15 @@ Most tests want one to write into, not to start and stop it: they share that of 
 
 import os
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 
 from runtime.coordination.kazoo_client import kazoo_acl
 from runtime.coordination.zookeeper import Create, NotAllowed, ZooKeeper, open_zookeeper
@@ -86,6 +89,36 @@ def run_witness(folder: Path) -> Iterator[str]:
         process.wait(60)
 
 
+@dataclass(slots=True)
+class _SharedServer:
+    """The ZooKeeper of clusters that have none of their own: one for each process of tests."""
+
+    running: ExitStack = field(default_factory=ExitStack)
+    address: str = ""
+    clusters: int = 0
+
+    def next_chroot(self) -> str:
+        """Return where the next cluster is to be; starts the server for the first one."""
+        if not self.address:
+            folder = self.running.enter_context(TemporaryDirectory(prefix="clusters-zookeeper-"))
+            self.address = self.running.enter_context(run_witness(Path(folder)))
+        self.clusters += 1
+        return f"{self.address}/cluster-{self.clusters}"
+
+
+_SHARED: Final = _SharedServer()
+
+
+def address_for_cluster() -> str:
+    """Return `host:port/chroot` for a cluster that neither kills nor looks after its ZooKeeper."""
+    return _SHARED.next_chroot()
+
+
+def end_shared() -> None:
+    """End the ZooKeeper of such clusters, if there was any."""
+    _SHARED.running.close()
+
+
 def make_empty(address: str) -> None:
     """Delete every node."""
     client = look(address)
@@ -99,6 +132,20 @@ def make_empty(address: str) -> None:
     finally:
         client.stop()
         client.close()
+
+
+def assert_ours_alone(client: KazooClient, root: str) -> None:
+    """Fail where a node from `root` on is for anybody but the login of all tests."""
+    ours = kazoo_acl(ACCESS.grants(""))
+    waiting = [root] if client.exists(root) else []
+    while waiting:
+        path = waiting.pop()
+        try:
+            rights, _ = client.get_acls(path)
+            waiting += [f"{path}/{name}" for name in client.get_children(path)]
+        except NoNodeError:
+            continue  # of a session that has just ended
+        assert rights == ours, f"{path}: {rights}"
 
 
 async def all_paths(zookeeper: ZooKeeper, path: str = "") -> list[str]:

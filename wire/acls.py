@@ -12,7 +12,7 @@ from typing import Final
 
 
 class ResourceType(IntEnum):
-    """What an entry speaks of; ANY stands in filters only."""
+    """The kind of thing that an entry speaks of; ANY stands in filters only."""
 
     ANY = 1
     TOPIC = 2
@@ -95,7 +95,7 @@ class AclBinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclFilter:
-    """What DescribeAcls and DeleteAcls ask for; None and ANY find everything."""
+    """The question of DescribeAcls and DeleteAcls; None and ANY find everything."""
 
     type: ResourceType = ResourceType.ANY
     name: str | None = None

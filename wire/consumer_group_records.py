@@ -113,7 +113,7 @@ class GroupValue:
 
     epoch: int32
     metadata_hash: int64 = tagged(0, since=0, default=0)
-    """Of the topics that it reads; Kafka 4.1 and later compare it instead of record 4."""
+    """A hash of the topics that it reads; Kafka 4.1 and later compare it instead of record 4."""
 
 
 @message
@@ -155,7 +155,7 @@ class ClassicMember:
 
 @message
 class MemberValue:
-    """What a member has told of itself; `classic` for one that speaks the classic protocol."""
+    """A member as it has told of itself; `classic` for one that speaks the classic protocol."""
 
     VERSIONS: ClassVar[range] = range(1)
     FLEXIBLE_SINCE: ClassVar[int] = 0
@@ -189,7 +189,7 @@ class TopicPartitions:
 
 @message
 class TargetValue:
-    """What a member is to own."""
+    """The partitions that a member is to own."""
 
     VERSIONS: ClassVar[range] = range(1)
     FLEXIBLE_SINCE: ClassVar[int] = 0
@@ -199,7 +199,7 @@ class TargetValue:
 
 @message
 class CurrentValue:
-    """What a member owns, and how far it is on its way to the target."""
+    """The partitions that a member owns, and how far it is on its way to the target."""
 
     VERSIONS: ClassVar[range] = range(1)
     FLEXIBLE_SINCE: ClassVar[int] = 0

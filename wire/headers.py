@@ -9,11 +9,9 @@ UNSUPPORTED_VERSION, so its response may be decoded as v0 whatever was asked for
 """
 
 from struct import Struct
-from struct import error as StructError  # noqa: N812 - it is an exception
 from typing import Any, Final, NamedTuple, TypeVar
 
 from wire.errors import ErrorCode
-from wire.messages import APIS
 from wire.primitives import (
     Buffer,
     MalformedMessage,
@@ -21,9 +19,7 @@ from wire.primitives import (
     pack_nullable_string,
     read_int16,
     read_int32,
-    read_nullable_string,
     skip_tagged_fields,
-    truncated,
 )
 from wire.schema import ApiMessage, Piece, Request, decode_prefix, merge, pieces
 
@@ -32,7 +28,8 @@ LEAST_ANSWER_BYTES: Final = 8
 """The size and the correlation id."""
 API_VERSIONS_KEY: Final = 18
 _NO_TAGGED_FIELDS: Final = b"\x00"
-_START: Final = Struct(">hhi")
+START: Final = Struct(">hhi")
+"""The part that the headers of all requests share: key, version and correlation id."""
 
 Response = TypeVar("Response", bound=ApiMessage)
 
@@ -56,7 +53,7 @@ def encode_request(header: RequestHeader, message: Request[Any]) -> list[Piece]:
     beyond 32,767 bytes.
     """
     assert header.api_key == message.API_KEY
-    start = _START.pack(header.api_key, header.api_version, header.correlation_id)
+    start = START.pack(header.api_key, header.api_version, header.correlation_id)
     # The client id keeps its old form in header v2 as well (KIP-482).
     parts: list[Piece] = [start + pack_nullable_string(header.client_id)]
     if header.api_version >= message.FLEXIBLE_SINCE:
@@ -84,33 +81,12 @@ def _response_header_is_flexible(message: ApiMessage | type[ApiMessage], version
     return message.API_KEY != API_VERSIONS_KEY and version >= message.FLEXIBLE_SINCE
 
 
-def decode_request_header(buffer: Buffer) -> tuple[RequestHeader, int]:
-    """Return the header of a request without its size, and where the body begins.
-
-    The version may be one that is not served. For an API unknown here only the part that all
-    headers share is read. Raises MalformedMessage.
-    """
-    view = memoryview(buffer)
-    try:
-        api_key, api_version, correlation_id = _START.unpack_from(view, 0)
-    except StructError:
-        raise _in_header(truncated(_START.size, view, 0)) from None
-    request = APIS.get(api_key)
-    try:
-        client_id, position = read_nullable_string(view, _START.size)
-        if request is not None and api_version >= request.FLEXIBLE_SINCE:
-            _, position = skip_tagged_fields(view, position)
-    except MalformedMessage as fault:
-        raise _in_header(fault) from None
-    return RequestHeader(api_key, api_version, correlation_id, client_id), position
-
-
 def correlation_id_of(buffer: Buffer) -> int:
     """Return the number that tells which request a response (without its size) answers."""
     try:
         return read_int32(memoryview(buffer), 0)[0]
     except MalformedMessage as fault:
-        raise _in_header(fault) from None
+        raise in_header(fault) from None
 
 
 def decode_response(cls: type[Response], buffer: Buffer, version: int) -> Response:
@@ -127,9 +103,10 @@ def decode_response(cls: type[Response], buffer: Buffer, version: int) -> Respon
             error_code, _ = read_int16(view, position)
             version = 0 if error_code == ErrorCode.UNSUPPORTED_VERSION else version
     except MalformedMessage as fault:
-        raise _in_header(fault) from None
+        raise in_header(fault) from None
     return decode_prefix(cls, view, version, position)[0]
 
 
-def _in_header(fault: MalformedMessage) -> MalformedMessage:
+def in_header(fault: MalformedMessage) -> MalformedMessage:
+    """Return the fault as one of the header, which every message has."""
     return MalformedMessage(fault.reason, position=fault.position, where="header")

@@ -46,7 +46,7 @@ class TransactionStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionMetadata:
-    """What is kept of a transactional id. Times in milliseconds; -1 where there is none.
+    """The state that is kept of a transactional id. Times in milliseconds; -1 where there is none.
 
     partitions   those that are part of the transaction, and lack its end
     """

@@ -59,7 +59,7 @@ async def _alter_one_broker(alteration: Alteration, call: Call) -> tuple[ErrorCo
 
     def change(present: Mapping[str, str]) -> Mapping[str, str]:
         changed = alteration.change(present)
-        check_one_broker(changed)
+        check_one_broker(node.config, changed)
         return changed
 
     if alteration.validate_only:

@@ -17,7 +17,7 @@ from wire.messages.describe_client_quotas import (
 )
 
 
-class Match(IntEnum):
+class MatchType(IntEnum):
     """The way in which a component of a filter matches."""
 
     EXACT = 0
@@ -63,12 +63,12 @@ def _check(request: DescribeClientQuotasRequest) -> None:
         _match(component)
 
 
-def _match(component: DescribeClientQuotasComponent) -> Match:
+def _match(component: DescribeClientQuotasComponent) -> MatchType:
     try:
-        match = Match(component.match_type)
+        match = MatchType(component.match_type)
     except ValueError:
         raise BadQuota(f"Unknown match type: {component.match_type}") from None
-    if (match is Match.EXACT) is (component.match is None):
+    if (match is MatchType.EXACT) is (component.match is None):
         raise BadQuota(f"A match of type {match.name} with the name {component.match!r:.80}")
     return match
 
@@ -83,9 +83,9 @@ def finds(request: DescribeClientQuotasRequest, entity: QuotaEntity) -> bool:
 
 def _matches(component: DescribeClientQuotasComponent, name: str | Default | None) -> bool:
     match _match(component):
-        case Match.EXACT:
+        case MatchType.EXACT:
             return name == component.match
-        case Match.DEFAULT:
+        case MatchType.DEFAULT:
             return name is DEFAULT
-        case Match.ANY:
+        case MatchType.ANY:
             return name is not None

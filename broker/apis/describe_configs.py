@@ -4,9 +4,10 @@ from functools import partial
 from typing import Final
 
 from broker.context import Call
-from broker.dynamic_config import LIST_SETTINGS, Described, Source, may_be_secret
+from broker.dynamic_config import Described, Source, may_be_secret
 from broker.fairness import Turns
 from broker.log.config import TOPIC_CONFIGS, ConfigType
+from broker.setting_descriptions import explained
 from wire.errors import ErrorCode
 from wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -51,9 +52,7 @@ def _describe(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
         configs=tuple(
-            _entry(
-                entry, request, call.api_version, is_secret=is_broker and may_be_secret(entry.name)
-            )
+            _entry(entry, request, call.api_version, is_broker=is_broker)
             for entry in described
             if not wanted or entry.name in wanted
         ),
@@ -81,10 +80,10 @@ def _settings(
 
 
 def _entry(
-    entry: Described, request: DescribeConfigsRequest, api_version: int, *, is_secret: bool
+    entry: Described, request: DescribeConfigsRequest, api_version: int, *, is_broker: bool
 ) -> DescribeConfigsResourceResult:
-    known = TOPIC_CONFIGS.get(entry.name)
-    kind = ConfigType.LIST if entry.name in LIST_SETTINGS else ConfigType.STRING
+    is_secret = is_broker and may_be_secret(entry.name)
+    kind, meaning = _explained(entry.name, is_broker=is_broker)
     return DescribeConfigsResourceResult(
         name=entry.name,
         value=None if is_secret else entry.value,
@@ -97,6 +96,14 @@ def _entry(
             for name, value, source in entry.synonyms
             if request.include_synonyms
         ),
-        config_type=(kind if known is None else known.type).value,
-        documentation=known.doc if known is not None and request.include_documentation else None,
+        config_type=kind.value,
+        documentation=meaning if request.include_documentation else None,
     )
+
+
+def _explained(name: str, *, is_broker: bool) -> tuple[ConfigType, str | None]:
+    """Return how a setting's value is written, and what it does."""
+    if is_broker:
+        return explained(name)
+    known = TOPIC_CONFIGS.get(name)
+    return (ConfigType.STRING, None) if known is None else (known.type, known.doc)

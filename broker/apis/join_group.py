@@ -1,10 +1,9 @@
 """JoinGroup: become a member, or come back for the next generation."""
 
-from dataclasses import replace
 from uuid import uuid4
 
 from broker.context import Call
-from broker.groups.answers import refused_join
+from broker.groups.answers import joined_in, refused_join
 from broker.groups.joining import Joining
 from broker.groups.settings import MAX_STRING_BYTES, GroupSettings
 from broker.groups.write_operation import Ticket
@@ -12,7 +11,6 @@ from wire.errors import ErrorCode
 from wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 MEMBER_ID_REQUIRED_SINCE = 4
-NULL_PROTOCOL_SINCE = 7
 SKIP_ASSIGNMENT_SINCE = 9
 MAX_PREFIX = 255
 """Ids begin with the client's own name, or as much of it as leaves the id short enough to write."""
@@ -20,10 +18,7 @@ MAX_PREFIX = 255
 
 async def handle(request: JoinGroupRequest, call: Call) -> JoinGroupResponse:
     """Answer when the generation begins, which may take as long as the rebalance timeout."""
-    answer = await _answer(request, call)
-    if answer.protocol_name is None and call.api_version < NULL_PROTOCOL_SINCE:
-        return replace(answer, protocol_name="")
-    return answer
+    return joined_in(await _answer(request, call), call.api_version)
 
 
 async def _answer(request: JoinGroupRequest, call: Call) -> JoinGroupResponse:

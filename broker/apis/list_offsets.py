@@ -23,6 +23,7 @@ MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 UNKNOWN: Final = -1
+ONE_OFFSET_SINCE: Final = 1
 LEADER_EPOCH_SINCE: Final = 4
 OFFSET_NOT_AVAILABLE_SINCE: Final = 5
 
@@ -65,13 +66,35 @@ async def _find(
         return ListOffsetsPartitionResponse(
             partition_index=index, error_code=_not_available(call.api_version)
         )
+    is_oldest = call.api_version < ONE_OFFSET_SINCE
     return ListOffsetsPartitionResponse(
         partition_index=index,
         error_code=ErrorCode.NONE,
-        timestamp=timestamp,
-        offset=offset,
+        old_style_offsets=_before(partition, asked, offset, end) if is_oldest else (),
+        timestamp=UNKNOWN if is_oldest else timestamp,
+        offset=UNKNOWN if is_oldest else offset,
         leader_epoch=epoch if call.api_version >= LEADER_EPOCH_SINCE else UNKNOWN,
     )
+
+
+def _before(
+    partition: Partition, asked: ListOffsetsPartition, offset: int, end: int
+) -> tuple[int, ...]:
+    """Return what v0 asks for: where segments begin that are wholly before a time, newest first.
+
+    The end of the log counts as one more where the end is asked for. Kafka goes by the times of
+    files; here the stamps of records decide.
+    """
+    starts = [max(base, partition.log_start_offset) for base in partition.log.segment_bases]
+    if asked.timestamp == LATEST:
+        found = [start for start in starts if start < end] + [end]
+    elif asked.timestamp == EARLIEST:
+        found = starts[:1]
+    else:
+        limit = end if offset == UNKNOWN else offset
+        stops = [*starts[1:], end]
+        found = [start for start, stop in zip(starts, stops, strict=True) if stop <= limit]
+    return tuple(reversed(found))[: max(asked.max_num_offsets, 0)]
 
 
 def _readable_end(partition: Partition, request: ListOffsetsRequest) -> int:

@@ -24,6 +24,7 @@ from wire.messages.metadata import (
 from wire.primitives import ZERO_UUID
 
 LISTENER_NOT_FOUND_SINCE: Final = 6
+REBOOTSTRAP_SINCE: Final = 13
 ALL_TOPIC_OPERATIONS: Final = bits_of(SUPPORTED[ResourceType.TOPIC])
 
 
@@ -31,6 +32,13 @@ async def handle(request: MetadataRequest, call: Call) -> MetadataResponse:
     """Answer from what the controller last announced."""
     await call.node.wait_metadata()
     metadata = call.node.metadata
+    if is_sent_away(request, call):
+        return MetadataResponse(
+            brokers=(),
+            cluster_id=metadata.cluster_id,
+            topics=(),
+            error_code=ErrorCode.REBOOTSTRAP_REQUIRED,
+        )
     operations = UNKNOWN_OPERATIONS
     if request.include_cluster_authorized_operations:
         operations = ALL_CLUSTER_OPERATIONS
@@ -47,6 +55,25 @@ async def handle(request: MetadataRequest, call: Call) -> MetadataResponse:
         topics=tuple(await _topics(request, call)),
         cluster_authorized_operations=operations,
     )
+
+
+def is_sent_away(request: MetadataRequest, call: Call) -> bool:
+    """Say whether a client has to look for its cluster anew, by its bootstrap servers (KIP-1102).
+
+    A fence may ask for it: the topics that the client wants have moved to another site. Whoever
+    names none of them, as a tool that lists all, is answered; so are older clients, which know no
+    such answer.
+    """
+    fence = call.node.dynamic.fence
+    if not fence.sends_away or call.api_version < REBOOTSTRAP_SINCE or call.is_broker:
+        return False
+    metadata = call.node.metadata
+    for asked in request.topics or ():
+        view = None if asked.topic_id == ZERO_UUID else metadata.topic_by_id(asked.topic_id)
+        name = asked.name if view is None else view.name
+        if name and fence.refuses(call.client_id, name):
+            return True
+    return False
 
 
 async def _topics(request: MetadataRequest, call: Call) -> Sequence[MetadataResponseTopic]:

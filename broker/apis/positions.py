@@ -3,13 +3,13 @@
 from typing import TypeAlias
 
 from broker.context import Call
-from broker.groups.offsets import Position
+from broker.groups.offsets import OffsetToCommit
 from wire.errors import ErrorCode
 from wire.messages.offset_commit import OffsetCommitRequest
 from wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from wire.topic_partition import TopicPartition
 
-Sorted: TypeAlias = tuple[tuple[Position, ...], dict[TopicPartition, ErrorCode]]
+Sorted: TypeAlias = tuple[tuple[OffsetToCommit, ...], dict[TopicPartition, ErrorCode]]
 
 
 def sorted_out(request: OffsetCommitRequest | TxnOffsetCommitRequest, call: Call) -> Sorted:
@@ -17,7 +17,7 @@ def sorted_out(request: OffsetCommitRequest | TxnOffsetCommitRequest, call: Call
 
     A partition that is named again and again counts by the last.
     """
-    positions: dict[TopicPartition, Position] = {}
+    positions: dict[TopicPartition, OffsetToCommit] = {}
     missing: dict[TopicPartition, ErrorCode] = {}
     for topic in request.topics:
         known = call.node.metadata.topic(topic.name)
@@ -26,7 +26,7 @@ def sorted_out(request: OffsetCommitRequest | TxnOffsetCommitRequest, call: Call
             if known is None or partition.partition_index not in known.partitions:
                 missing[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 continue
-            positions[name] = Position(
+            positions[name] = OffsetToCommit(
                 topic=topic.name,
                 partition=partition.partition_index,
                 offset=partition.committed_offset,

@@ -34,7 +34,13 @@ from wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from wire.record_batch import HEADER_BYTES, CorruptBatch, claims_transaction, parse_header
+from wire.record_batch import (
+    HEADER_BYTES,
+    BatchHeader,
+    CorruptBatch,
+    claims_transaction,
+    parse_header,
+)
 
 NO_ANSWER: Final = 0
 ABORTABLE_SINCE: Final = 11
@@ -48,7 +54,7 @@ _UNNAMED: Final = "a transactional batch without a transactional id"
 VALID_ACKS: Final = frozenset({ALL_IN_SYNC, NO_ANSWER, 1})
 
 
-class Promise(NamedTuple):
+class PromisedAnswer(NamedTuple):
     """An answer for one partition, and what must come true before it may be given."""
 
     answer: PartitionProduceResponse
@@ -103,9 +109,9 @@ async def handle(request: ProduceRequest, call: Call) -> ProduceResponse | Later
     unnamed = _is_transaction_of_nobody(request)
     refuses_all = unnamed or _is_anothers_transaction(request, call)
     turns = Turns()
-    promised: list[tuple[str, Sequence[Promise]]] = []
+    promised: list[tuple[str, Sequence[PromisedAnswer]]] = []
     for topic in request.topic_data:
-        promises: list[Promise] = []
+        promises: list[PromisedAnswer] = []
         may_write = call.rights.may(Operation.WRITE, ResourceType.TOPIC, topic.name)
         for data in topic.partition_data:
             led = call.node.led(topic.name, data.index)
@@ -114,7 +120,9 @@ async def handle(request: ProduceRequest, call: Call) -> ProduceResponse | Later
                 promises.append(_refuse_transaction(data, _UNNAMED if unnamed else None))
                 continue
             if not may_write:
-                promises.append(Promise(_failed(data.index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
+                promises.append(
+                    PromisedAnswer(_failed(data.index, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+                )
                 continue
             if isinstance(led, Partition):
                 checked = await _check_before(led, data, request, call)
@@ -162,10 +170,20 @@ async def _check_before(
     if not header.is_transactional:
         return Checked(keys=keys)
     producer = Producer(producer_id=header.producer_id, epoch=header.producer_epoch)
-    error = await call.node.verifier.verify(
-        led, request.transactional_id, producer, adds=call.api_version >= ADDS_SINCE
-    )
+    adds = call.api_version >= ADDS_SINCE
+    error = await call.node.verifier.verify(led, request.transactional_id, producer, adds=adds)
+    if error is ErrorCode.NONE and adds and _comes_before_the_first(led, header):
+        error = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     return Checked(keys=keys, transaction=error)
+
+
+def _comes_before_the_first(led: Partition, header: BatchHeader) -> bool:
+    """Say whether the first batch of a producer here is one that others have to come before.
+
+    With transaction version 2 each transaction begins with sequence 0. The batch before this one
+    has been refused, as while the coordinator moved, and is sent once more.
+    """
+    return header.base_sequence != 0 and led.log.producer(header.producer_id) is None
 
 
 async def _check_beside(
@@ -207,7 +225,7 @@ def _response(
 class ProduceLater(LaterAnswer):
     """The batches appended for one request, and the time by which its producer wants the answer."""
 
-    promised: Sequence[tuple[str, Sequence[Promise]]]
+    promised: Sequence[tuple[str, Sequence[PromisedAnswer]]]
     deadline: float
 
     @property
@@ -254,13 +272,15 @@ def _claims_transaction(request: ProduceRequest) -> bool:
     )
 
 
-def _refuse_transaction(data: PartitionProduceData, reason: str | None) -> Promise:
+def _refuse_transaction(data: PartitionProduceData, reason: str | None) -> PromisedAnswer:
     """Refuse as Apache Kafka does, the whole request, before anything else is looked at.
 
     Appended, the batch would hold the last stable offset, and every read-committed reader, for
     ever: nobody would end its transaction.
     """
-    return Promise(_failed(data.index, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, reason))
+    return PromisedAnswer(
+        _failed(data.index, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, reason)
+    )
 
 
 def _not_in_transaction(error: ErrorCode, index: int, call: Call) -> PartitionProduceResponse:
@@ -268,6 +288,8 @@ def _not_in_transaction(error: ErrorCode, index: int, call: Call) -> PartitionPr
     if error in ASK_AGAIN:
         reason = f"the transaction's coordinator cannot be asked now: {error.name}"
         return _failed(index, ErrorCode.NOT_ENOUGH_REPLICAS, reason)
+    if error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+        return _failed(index, error, "the first batch of a transaction has sequence 0")
     if error is ErrorCode.PRODUCER_FENCED:
         error = ErrorCode.INVALID_PRODUCER_EPOCH
     elif error is ErrorCode.INVALID_TXN_STATE and call.api_version >= ABORTABLE_SINCE:
@@ -282,7 +304,7 @@ def _append(
     data: PartitionProduceData,
     request: ProduceRequest,
     call: Call,
-) -> Promise:
+) -> PromisedAnswer:
     """Append, and note at once what has to come true: the leadership may change at any await.
 
     The log's end is at or behind the batch's: later batches come after it. So waiting for the end
@@ -290,9 +312,9 @@ def _append(
     """
     refused = _refuse_outright(topic, data, checked, request, call)
     if refused is not None:
-        return Promise(refused)
+        return PromisedAnswer(refused)
     if not isinstance(led, Partition):
-        return Promise(_not_led(topic, data.index, led, call))
+        return PromisedAnswer(_not_led(topic, data.index, led, call))
     assert isinstance(data.records, memoryview), "decoded records are views of the receive buffer"
     is_fenced = call.node.dynamic.fence.refuses(call.client_id, topic)
     try:
@@ -304,12 +326,12 @@ def _append(
             is_verified=request.transactional_id is not None,
         )
     except StorageError as error:
-        return Promise(_failed(data.index, ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+        return PromisedAnswer(_failed(data.index, ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
     _count(appended, len(data.records), call, is_fenced=is_fenced)
     answer = _answer(data.index, appended)
     if request.acks != ALL_IN_SYNC or isinstance(appended, BatchRefused):
-        return Promise(answer)
-    return Promise(answer, led, led.log_end_offset - 1, led.term)
+        return PromisedAnswer(answer)
+    return PromisedAnswer(answer, led, led.log_end_offset - 1, led.term)
 
 
 def _refuse_outright(

@@ -4,18 +4,17 @@ The checks are those of Kafka's ClientQuotaControlManager.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final, Protocol
+from typing import Protocol
 
+from broker.quotas.client_quotas import LONGEST_NAME_CHARS
 from broker.quotas.entity import CLIENT, DEFAULT, IP, USER, Default, QuotaEntity
-
-LONGEST_NAME_CHARS: Final = 1_000
 
 
 class BadQuota(ValueError):
     """An entity, a filter or a value that cannot be; the message says why."""
 
 
-class Part(Protocol):
+class EntityPart(Protocol):
     """A part of an entity as it travels; a null name is the default."""
 
     @property
@@ -24,7 +23,7 @@ class Part(Protocol):
     def entity_name(self) -> str | None: ...
 
 
-def entity_of(parts: Iterable[Part]) -> QuotaEntity:
+def entity_of(parts: Iterable[EntityPart]) -> QuotaEntity:
     """Return who is meant. Raises BadQuota."""
     named: dict[str, str | Default] = {}
     for part in parts:

@@ -12,6 +12,7 @@ from broker.apis import (
     alter_configs,
     alter_partition,
     alter_partition_reassignments,
+    alter_replica_log_dirs,
     alter_user_scram_credentials,
     api_versions,
     consumer_group_describe,
@@ -72,6 +73,7 @@ from wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from wire.messages.alter_configs import AlterConfigsRequest
 from wire.messages.alter_partition import AlterPartitionRequest
 from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from wire.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -160,7 +162,7 @@ _ROWS: Final[tuple[Api, ...]] = (
     replace(_api(ProduceRequest, produce.handle, may_wait=False), by_hand=_PRODUCE_BY_HAND),
     # Before v4 a fetch expects message sets of the old formats, which are never stored here.
     _api(FetchRequest, fetch.handle, since=4, answers_at_length=True),
-    _api(ListOffsetsRequest, list_offsets.handle, since=1),
+    _api(ListOffsetsRequest, list_offsets.handle),
     _api(MetadataRequest, metadata.handle, answers_at_length=True),
     # The controller speaks the versions with topic ids only.
     _api(LeaderAndIsrRequest, leader_and_isr.handle, since=5, most_elements=_MOST_OF_A_CLUSTER),
@@ -193,6 +195,7 @@ _ROWS: Final[tuple[Api, ...]] = (
     _api(DeleteAclsRequest, delete_acls.handle, answers_at_length=True),
     _api(DescribeConfigsRequest, describe_configs.handle, answers_at_length=True),
     _api(AlterConfigsRequest, alter_configs.handle),
+    _api(AlterReplicaLogDirsRequest, alter_replica_log_dirs.handle),
     _api(DescribeLogDirsRequest, describe_log_dirs.handle, answers_at_length=True),
     _api(SaslAuthenticateRequest, sasl_authenticate.handle),
     _api(CreatePartitionsRequest, create_partitions.handle),

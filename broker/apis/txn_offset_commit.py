@@ -5,7 +5,7 @@ from typing import Final
 
 from broker.apis.positions import sorted_out
 from broker.context import Call
-from broker.groups.offsets import CommittingInTransaction, Position
+from broker.groups.offsets import CommittingInTransaction, OffsetToCommit
 from broker.led_partition import CONSUMER_OFFSETS
 from broker.replication.partition import Partition
 from broker.transactions.decisions import Producer
@@ -33,7 +33,7 @@ async def handle(request: TxnOffsetCommitRequest, call: Call) -> TxnOffsetCommit
 
 
 async def _commit(
-    request: TxnOffsetCommitRequest, positions: tuple[Position, ...], call: Call
+    request: TxnOffsetCommitRequest, positions: tuple[OffsetToCommit, ...], call: Call
 ) -> ErrorCode | Mapping[TopicPartition, ErrorCode]:
     count = call.node.metadata.partition_count(CONSUMER_OFFSETS)
     if not count:

@@ -1,5 +1,6 @@
 """`broker acls`: list, add, remove."""
 
+from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Final
 
@@ -19,8 +20,12 @@ from wire.acls import (
     ResourceType,
 )
 from wire.errors import ErrorCode
-from wire.messages.create_acls import AclCreation, CreateAclsRequest
-from wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from wire.messages.create_acls import AclCreation, AclCreationResult, CreateAclsRequest
+from wire.messages.delete_acls import (
+    DeleteAclsFilter,
+    DeleteAclsMatchingAcl,
+    DeleteAclsRequest,
+)
 from wire.messages.describe_acls import DescribeAclsRequest
 from wire.net import Cluster
 
@@ -49,17 +54,28 @@ async def add(options: Options) -> int:
     creations = creations_of(options)
     async with reach(options) as cluster:
         answer = await cluster.request(CreateAclsRequest(creations=creations))
-    refused = {
-        reason(one.error_code, one.error_message) for one in answer.results if one.error_code
-    }
-    done = sum(not one.error_code for one in answer.results)
+    refused = refused_of(creations, answer.results)
+    done = len(creations) - len(refused)
     if done:
         print_line(f"{done} entries are there")
     if refused:
-        raise CommandFailed(
-            f"{len(creations) - done} entries refused: {'; '.join(sorted(refused))}"
-        )
+        raise CommandFailed(f"{len(refused)} entries refused: {'; '.join(refused)}")
     return ExitStatus.DONE
+
+
+def refused_of(creations: Sequence[AclCreation], results: Sequence[AclCreationResult]) -> list[str]:
+    """Return each entry that is not there, with the reason.
+
+    Raises CommandFailed for an answer that does not speak of each.
+    """
+    if len(results) != len(creations):
+        raise CommandFailed(f"the broker speaks of {len(results)} of {len(creations)} entries")
+    return [
+        f"{entry.principal} from {entry.host}: "
+        f"{_name(Operation, entry.operation)}: {reason(one.error_code, one.error_message)}"
+        for entry, one in zip(creations, results, strict=True)
+        if one.error_code
+    ]
 
 
 def creations_of(options: Options) -> tuple[AclCreation, ...]:
@@ -103,11 +119,24 @@ async def remove(options: Options) -> int:
         answer = await cluster.request(DeleteAclsRequest(filters=(_deletion(wanted),)))
     [result] = answer.filter_results
     require("remove entries", result.error_code, result.error_message)
-    failed = [one for one in result.matching_acls if one.error_code]
-    if failed:
-        raise CommandFailed(f"{len(failed)} entries: {reason(failed[0].error_code)}")
-    print_line(f"{len(result.matching_acls)} entries removed")
+    left = left_of(result.matching_acls)
+    done = len(result.matching_acls) - len(left)
+    if done or not left:
+        print_line(f"{done} entries removed")
+    if left:
+        raise CommandFailed(f"{len(left)} entries are left: {'; '.join(left)}")
     return ExitStatus.DONE
+
+
+def left_of(matching: Iterable[DeleteAclsMatchingAcl]) -> list[str]:
+    """Return each entry that was found and not removed, with the reason."""
+    return [
+        f"{_name(ResourceType, one.resource_type)} {one.resource_name}: {one.principal} from "
+        f"{one.host}: {_name(Operation, one.operation)}: "
+        f"{reason(one.error_code, one.error_message)}"
+        for one in matching
+        if one.error_code
+    ]
 
 
 def filter_of(options: Options) -> AclFilter:

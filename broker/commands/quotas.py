@@ -20,6 +20,7 @@ from wire.messages.alter_client_quotas import (
 from wire.messages.describe_client_quotas import (
     DescribeClientQuotasComponent,
     DescribeClientQuotasEntity,
+    DescribeClientQuotasEntry,
     DescribeClientQuotasRequest,
 )
 
@@ -52,14 +53,23 @@ async def list_quotas(options: Options) -> int:
     async with reach(options) as cluster:
         answer = await cluster.request(request)
     require("list quotas", answer.error_code, answer.error_message)
-    rows = [
-        {**_whom(entry.entity), "quota": one.key, "value": one.value}
-        for entry in answer.entries or ()
-        for one in entry.values
-    ]
-    rows.sort(key=lambda row: tuple(map(str, row.values())))
+    rows = rows_of(answer.entries or ())
     show_rows(rows, TITLES, options, empty="there are no quotas", none=NOTHING)
     return ExitStatus.DONE
+
+
+def rows_of(entries: Iterable[DescribeClientQuotasEntry]) -> list[Row]:
+    """Return a row for each quota; JSON has no number for one without an end."""
+    rows: list[Row] = [
+        {
+            **_whom(entry.entity),
+            "quota": one.key,
+            "value": one.value if math.isfinite(one.value) else str(one.value),
+        }
+        for entry in entries
+        for one in entry.values
+    ]
+    return sorted(rows, key=lambda row: tuple(map(str, row.values())))
 
 
 def _whom(entity: Sequence[DescribeClientQuotasEntity]) -> Row:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from runtime.configuration.config import ClusterConfig, load
-from runtime.configuration.yaml_section import parse_address
+from runtime.configuration.reading.addresses import parse_address
 from runtime.program.command import Options
 from runtime.program.program import BadInput, find_configuration
 from wire.errors import ErrorCode

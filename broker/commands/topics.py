@@ -1,7 +1,7 @@
 """`broker topics`: list, describe, create, alter, delete."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from broker.commands.key_values import key_values
 from broker.commands.reaching import CommandFailed, reach, reason
@@ -10,15 +10,22 @@ from runtime.process.output import print_line
 from runtime.program.agreement import require_agreement
 from runtime.program.command import Options
 from runtime.program.program import ExitStatus
+from runtime.program.table import UNKNOWN
 from wire.errors import ErrorCode
 from wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
 from wire.net import Cluster, TopicView
 from wire.net.operations import EARLIEST, LATEST, list_offsets
 from wire.net.topic_creation import BROKERS_DEFAULT, create_topic
 from wire.primitives import ZERO_UUID
 from wire.topic_partition import TopicPartition
+
+Settings: TypeAlias = Mapping[str, str | None]
 
 TIMEOUT_MS: Final = 30_000
 TOPIC: Final = 2
@@ -74,7 +81,7 @@ async def describe_topics(options: Options) -> int:
     """Show the partitions of topics, where their logs begin and end, and settings of their own."""
     async with reach(options) as cluster:
         topics = await known_topics(cluster, options.topics)
-        settings = await _own_settings(cluster, options.topics)
+        settings = await _own_settings(cluster, [one.name for one in topics])
         places = [TopicPartition(one.name, index) for one in topics for index in one.partitions]
         starts = await list_offsets(cluster, places, EARLIEST)
         ends = await list_offsets(cluster, places, LATEST)
@@ -84,18 +91,29 @@ async def describe_topics(options: Options) -> int:
             [
                 {
                     **summary(topic),
-                    "settings": settings[topic.name],
+                    "settings": None if isinstance(own, str) else own,
                     "partitions": partitions[topic.name],
                 }
                 for topic in topics
+                for own in [settings[topic.name]]
             ]
         )
-        return ExitStatus.DONE
-    for topic in topics:
-        own = " ".join(f"{key}={value}" for key, value in settings[topic.name].items())
-        print_line(f"topic {topic.name}, id {topic.topic_id}, settings: {own or 'none of its own'}")
-        show_table(partitions[topic.name], PARTITION_TITLES, empty="no partitions")
+    else:
+        for topic in topics:
+            own = shown_settings(settings[topic.name])
+            print_line(f"topic {topic.name}, id {topic.topic_id}, settings: {own}")
+            show_table(partitions[topic.name], PARTITION_TITLES, empty="no partitions")
+    untold = [f"{name}: {own}" for name, own in settings.items() if isinstance(own, str)]
+    if untold:
+        raise CommandFailed(f"settings of topic {'; '.join(untold)}")
     return ExitStatus.DONE
+
+
+def shown_settings(own: Settings | str) -> str:
+    """Return a topic's own settings as they are shown; a reason says why they are not known."""
+    if isinstance(own, str):
+        return UNKNOWN
+    return " ".join(f"{key}={value}" for key, value in own.items()) or "none of its own"
 
 
 async def known_topics(cluster: Cluster, names: Sequence[str]) -> list[TopicView]:
@@ -135,20 +153,28 @@ def _partitions(
     ]
 
 
-async def _own_settings(
-    cluster: Cluster, topics: Sequence[str]
-) -> Mapping[str, Mapping[str, str | None]]:
+async def _own_settings(cluster: Cluster, topics: Sequence[str]) -> Mapping[str, Settings | str]:
     resources = tuple(
         DescribeConfigsResource(resource_type=TOPIC, resource_name=name, configuration_keys=None)
         for name in topics
     )
     answer = await cluster.request(DescribeConfigsRequest(resources=resources))
-    return {
-        one.resource_name: {
-            entry.name: entry.value for entry in one.configs if entry.config_source == OF_TOPIC
-        }
-        for one in answer.results
-    }
+    return own_settings(topics, answer)
+
+
+def own_settings(
+    topics: Sequence[str], answer: DescribeConfigsResponse
+) -> Mapping[str, Settings | str]:
+    """Return the settings that each topic has of its own, or why they are not told."""
+    told: dict[str, Settings | str] = dict.fromkeys(topics, "the broker does not speak of it")
+    for one in answer.results:
+        if one.error_code:
+            told[one.resource_name] = reason(one.error_code, one.error_message)
+        else:
+            told[one.resource_name] = {
+                entry.name: entry.value for entry in one.configs if entry.config_source == OF_TOPIC
+            }
+    return told
 
 
 async def create(options: Options) -> int:

@@ -16,7 +16,7 @@ from typing import Final
 import trio
 
 from broker.controller.announcements import announce
-from broker.controller.channels import BrokerChannels, Delivery
+from broker.controller.channels import AnnouncementDelivery, BrokerChannels
 from broker.controller.cluster import (
     ApiError,
     BrokersChanged,
@@ -120,12 +120,28 @@ class ActiveController:
         await self._apply(BrokersChanged(live=live))
 
     async def watch_brokers(self) -> None:
-        """Follow who is alive."""
-        async with self._store.watch_brokers() as listings:
+        """Follow who is alive, and where each is reached."""
+        watched: set[str] = set()
+        async with trio.open_nursery() as nursery, self._store.watch_brokers() as listings:
             async for ids in listings:
-                live = await self._store.brokers(ids or [])
                 await self._apply(UncleanAllowed(topics=self._unclean(self._cluster.topics)))
-                await self._apply(BrokersChanged(live=live))
+                await self._look_at_brokers()
+                for name in frozenset(ids or ()) - watched:
+                    nursery.start_soon(self._watch_broker, name)
+                    watched.add(name)
+
+    async def _watch_broker(self, name: str) -> None:
+        """Follow what a broker's registration says, over all its lives."""
+        async with self._store.watch_broker(name) as registrations:
+            async for _ in registrations:
+                await self._look_at_brokers()
+
+    async def _look_at_brokers(self) -> None:
+        """Read all registrations; the reads of two watchers never overtake each other."""
+        async with self._one_event:
+            live = await self._store.brokers(await self._store.broker_ids())
+            if live != self._cluster.live:
+                await self._carry_out(BrokersChanged(live=live))
 
     async def watch_topics(self) -> None:
         """Take in topics that somebody else wrote to ZooKeeper."""
@@ -277,7 +293,7 @@ class ActiveController:
         async with self._one_event:
             await self._carry_out(event)
 
-    async def _carry_out(self, event: Event) -> tuple[Decision, Delivery]:
+    async def _carry_out(self, event: Event) -> tuple[Decision, AnnouncementDelivery]:
         """Decide and do; the caller holds `_one_event`, so decisions never overlap."""
         decision = decide(self._cluster, event)
         await self._writes.write(decision.begun, decision.writes.items(), decision.finished)
@@ -304,7 +320,7 @@ class ActiveController:
             _LOG.warning("%s partitions are without a leader", offline)
 
 
-async def _wait_told(told: Delivery) -> None:
+async def _wait_told(told: AnnouncementDelivery) -> None:
     """Give every broker the time to hear of it, so that a client may use it at once, anywhere."""
     with trio.move_on_after(TOLD_WITHIN_S):
         await told.wait()

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from broker.controller.cluster import LEADER_DURING_DELETE, Cluster, Decision, PartitionAndReplica
-from broker.zookeeper.tree import PartitionState
+from broker.zookeeper.tree import LeaderAndIsr
 from wire.messages.leader_and_isr import (
     LeaderAndIsrLiveLeader,
     LeaderAndIsrPartitionState,
@@ -114,7 +114,7 @@ def _leader_and_isr(
 
 
 def _replica_state(
-    decision: Decision, partition: TopicPartition, state: PartitionState, broker: int
+    decision: Decision, partition: TopicPartition, state: LeaderAndIsr, broker: int
 ) -> LeaderAndIsrPartitionState:
     topic, index = decision.cluster.topics[partition.topic], partition.partition
     is_first = partition in decision.writes and state.version == 0

@@ -3,6 +3,7 @@
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import trio
@@ -29,7 +30,7 @@ class Deposed(Exception):
     """Another controller rules: everything this one still wants to do is void."""
 
 
-class Delivery:
+class AnnouncementDelivery:
     """The announcements of one decision: complete when each was heard, or its broker is gone."""
 
     __slots__ = ("_complete", "_open")
@@ -56,13 +57,15 @@ class Delivery:
 
 class _Letter(NamedTuple):
     request: ControlRequest
-    delivery: Delivery
+    delivery: AnnouncementDelivery
 
 
-class _Channel(NamedTuple):
-    epoch: int
+@dataclass(slots=True)
+class _Channel:
+    broker: BrokerRegistration
+    """As it was last seen: in one life, a broker may come to be reached elsewhere."""
     queue: trio.MemorySendChannel[_Letter]
-    scope: trio.CancelScope
+    scope: trio.CancelScope = field(default_factory=trio.CancelScope)
 
 
 class BrokerChannels:
@@ -88,21 +91,22 @@ class BrokerChannels:
     def follow(self, live: Mapping[int, BrokerRegistration]) -> None:
         """Open a queue to each broker new or reborn, and drop those to brokers that are gone."""
         for broker, channel in list(self._channels.items()):
-            if broker not in live or live[broker].epoch != channel.epoch:
+            if broker not in live or live[broker].epoch != channel.broker.epoch:
                 channel.scope.cancel()
                 del self._channels[broker]
         for broker, registration in live.items():
-            if broker not in self._channels:
+            if broker in self._channels:
+                self._channels[broker].broker = registration
+            else:
                 # Unbounded: what is queued describes one cluster, and a broker that takes nothing
                 # loses its session, and its queue with it.
                 send, receive = trio.open_memory_channel[_Letter](math.inf)
-                scope = trio.CancelScope()
-                self._channels[broker] = _Channel(registration.epoch, send, scope)
-                self._nursery.start_soon(self._deliver, registration, receive, scope)
+                channel = self._channels[broker] = _Channel(registration, send)
+                self._nursery.start_soon(self._deliver, channel, receive)
 
-    def send(self, announcements: Iterable[Announcement]) -> Delivery:
+    def send(self, announcements: Iterable[Announcement]) -> AnnouncementDelivery:
         """Queue the requests; a broker that is gone by now needs none."""
-        delivery = Delivery()
+        delivery = AnnouncementDelivery()
         for announcement in announcements:
             channel = self._channels.get(announcement.broker_id)
             if channel is not None:
@@ -111,18 +115,15 @@ class BrokerChannels:
         return delivery
 
     async def _deliver(
-        self,
-        broker: BrokerRegistration,
-        letters: trio.MemoryReceiveChannel[_Letter],
-        scope: trio.CancelScope,
+        self, channel: _Channel, letters: trio.MemoryReceiveChannel[_Letter]
     ) -> None:
-        with scope:
+        with channel.scope:
             async for request, delivery in letters:
                 try:
-                    answer = await self._ask(broker, request)
+                    answer = await self._ask(channel, request)
                 finally:
                     delivery.arrived()
-                self._take(broker.broker_id, request, answer)
+                self._take(channel.broker.broker_id, request, answer)
         while letters.statistics().current_buffer_used:
             letters.receive_nowait().delivery.arrived()
 
@@ -132,9 +133,10 @@ class BrokerChannels:
         if isinstance(request, LeaderAndIsrRequest) and isinstance(answer, LeaderAndIsrResponse):
             self._on_failed(*_failed(broker, request, answer))
 
-    async def _ask(self, broker: BrokerRegistration, request: ControlRequest) -> ControlResponse:
+    async def _ask(self, channel: _Channel, request: ControlRequest) -> ControlResponse:
         """Ask until the broker has obeyed. Raises Deposed when it obeys somebody newer."""
         while True:
+            broker = channel.broker
             try:
                 connection = await self._pool.connection((broker.host, broker.port))
                 answer: ControlResponse = await connection.request(request)

@@ -6,7 +6,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
-from broker.zookeeper.tree import BrokerRegistration, PartitionState, TopicAssignment
+from broker.zookeeper.tree import BrokerRegistration, LeaderAndIsr, TopicAssignment
 from wire.errors import ErrorCode
 from wire.topic_partition import TopicPartition
 
@@ -14,7 +14,7 @@ NO_LEADER: Final = -1
 UNKNOWN_BROKER_EPOCH: Final = -1
 RECOVERED: Final = 0
 RECOVERING: Final = 1
-"""`PartitionState.recovery` (KIP-704)."""
+"""`LeaderAndIsr.recovery` (KIP-704)."""
 LEADER_DURING_DELETE: Final = -2
 """Kafka's sign in UpdateMetadata that a partition is going away: brokers forget it."""
 
@@ -42,7 +42,7 @@ class Cluster:
     controller_epoch: int
     live: Mapping[int, BrokerRegistration] = field(default_factory=lambda: MappingProxyType({}))
     topics: Mapping[str, TopicAssignment] = field(default_factory=lambda: MappingProxyType({}))
-    states: Mapping[TopicPartition, PartitionState] = field(
+    states: Mapping[TopicPartition, LeaderAndIsr] = field(
         default_factory=lambda: MappingProxyType({})
     )
     leaving: frozenset[int] = frozenset()
@@ -223,7 +223,7 @@ class Decision:
 
     cluster: Cluster
     begun: Mapping[str, TopicAssignment] = field(default_factory=lambda: MappingProxyType({}))
-    writes: Mapping[TopicPartition, PartitionState] = field(
+    writes: Mapping[TopicPartition, LeaderAndIsr] = field(
         default_factory=lambda: MappingProxyType({})
     )
     finished: Mapping[str, TopicAssignment] = field(default_factory=lambda: MappingProxyType({}))

@@ -98,7 +98,7 @@ def _brokers_changed(cluster: Cluster, event: BrokersChanged) -> Decision:
         cluster=final,
         writes=changed,
         introduced=frozenset(come),
-        brokers_changed=bool(come) or bool(cluster.live.keys() - stayed),
+        brokers_changed=after.live != cluster.live,
         announced=frozenset(changed) | decision.announced,
         doomed=(doomed - final.deleted_replicas) | decision.doomed,
     )

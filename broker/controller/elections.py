@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from broker.controller.cluster import NO_LEADER, RECOVERING, Cluster
-from broker.zookeeper.tree import PartitionState
+from broker.zookeeper.tree import LeaderAndIsr
 from wire.topic_partition import TopicPartition
 
-States = Mapping[TopicPartition, PartitionState]
+States = Mapping[TopicPartition, LeaderAndIsr]
 
 
-def first_state(cluster: Cluster, partition: TopicPartition) -> PartitionState | None:
+def first_state(cluster: Cluster, partition: TopicPartition) -> LeaderAndIsr | None:
     """Return the state of a new partition, None while no replica can lead it.
 
     Every live replica is in sync with an empty log. None of them may be counted as holding a
@@ -24,7 +24,7 @@ def first_state(cluster: Cluster, partition: TopicPartition) -> PartitionState |
     live = tuple(id_ for id_ in cluster.replicas(partition) if cluster.can_lead(id_, partition))
     if not live:
         return None
-    return PartitionState(
+    return LeaderAndIsr(
         leader=live[0],
         leader_epoch=0,
         isr=live,
@@ -40,7 +40,7 @@ def settle(
     gone: Collection[int] = (),
     doubted: Collection[int] = (),
     is_unclean_allowed: bool = False,
-) -> PartitionState | None:
+) -> LeaderAndIsr | None:
     """Return the partition's state without the replicas on `gone`, with a leader if one can be.
 
     A `doubted` replica leads only where no other can: the others cut what their leader does not
@@ -68,7 +68,7 @@ def settle(
     return successor(cluster, state, leader=NO_LEADER, isr=left or state.isr)
 
 
-def prefer(cluster: Cluster, partition: TopicPartition) -> PartitionState | None:
+def prefer(cluster: Cluster, partition: TopicPartition) -> LeaderAndIsr | None:
     """Return the state in which the first replica leads, None when it cannot."""
     state, preferred = cluster.states[partition], cluster.replicas(partition)[0]
     if preferred not in state.isr or not cluster.can_lead(preferred, partition):
@@ -78,7 +78,7 @@ def prefer(cluster: Cluster, partition: TopicPartition) -> PartitionState | None
 
 def move_away(
     cluster: Cluster, partition: TopicPartition, broker: int
-) -> tuple[PartitionState, bool]:
+) -> tuple[LeaderAndIsr, bool]:
     """Return the state in which `broker` neither leads nor is in sync, and whether that can be.
 
     The last in-sync replica cannot leave: then the state stays as it is.
@@ -96,12 +96,12 @@ def move_away(
 
 def successor(
     cluster: Cluster,
-    state: PartitionState,
+    state: LeaderAndIsr,
     *,
     leader: int | None = None,
     isr: tuple[int, ...] | None = None,
     is_new_epoch: bool = False,
-) -> PartitionState:
+) -> LeaderAndIsr:
     """Return the next state in a new leader epoch; the same one when nothing differs."""
     changed = replace(
         state,
@@ -125,7 +125,7 @@ def with_states(cluster: Cluster, changed: States) -> Cluster:
 
 def changes(before: Cluster, after: Cluster, partitions: Iterable[TopicPartition]) -> States:
     """Return the states to be written; several steps of one decision are one write, one version."""
-    found: dict[TopicPartition, PartitionState] = {}
+    found: dict[TopicPartition, LeaderAndIsr] = {}
     for partition in partitions:
         old, new = before.states.get(partition), after.states.get(partition)
         if new is not None and new != old:

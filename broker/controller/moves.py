@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from broker.controller.cluster import NO_LEADER, ApiError, Cluster, Decision, PartitionAndReplica
 from broker.controller.elections import changes, first_state, successor, with_states
-from broker.zookeeper.tree import PartitionState, TopicAssignment
+from broker.zookeeper.tree import LeaderAndIsr, TopicAssignment
 from wire.errors import ErrorCode
 from wire.topic_partition import TopicPartition
 
@@ -168,7 +168,7 @@ def _is_ready(cluster: Cluster, partition: TopicPartition) -> bool:
     return set(target) <= set(state.isr) and bool(leads)
 
 
-def _finished_state(cluster: Cluster, partition: TopicPartition) -> PartitionState | None:
+def _finished_state(cluster: Cluster, partition: TopicPartition) -> LeaderAndIsr | None:
     """Return the state of a partition that has moved: `cluster` has its new replicas."""
     state = cluster.states.get(partition)
     if state is None:
@@ -181,7 +181,7 @@ def _finished_state(cluster: Cluster, partition: TopicPartition) -> PartitionSta
     )
 
 
-def _without(cluster: Cluster, partition: TopicPartition) -> PartitionState:
+def _without(cluster: Cluster, partition: TopicPartition) -> LeaderAndIsr:
     """Return the state without those that are no longer among the replicas."""
     state, replicas = cluster.states[partition], cluster.replicas(partition)
     isr = tuple(broker for broker in state.isr if broker in replicas)

@@ -23,7 +23,7 @@ from broker.controller.cluster import (
 )
 from broker.controller.elections import changes, move_away, prefer, settle, with_states
 from broker.controller.moves import finish_moves
-from broker.zookeeper.tree import PartitionState
+from broker.zookeeper.tree import LeaderAndIsr
 from wire.errors import ErrorCode
 from wire.topic_partition import TopicPartition
 
@@ -35,7 +35,7 @@ def propose_isr(cluster: Cluster, event: IsrProposed) -> Decision:
     request of its own that it has lost sight of is void from then on.
     """
     outcomes: dict[TopicPartition, ApiError] = {}
-    taken: dict[TopicPartition, PartitionState] = {}
+    taken: dict[TopicPartition, LeaderAndIsr] = {}
     for partition, change in event.changes.items():
         error = _refuse(cluster, event.broker_id, partition, change)
         outcomes[partition] = ApiError(error)
@@ -95,11 +95,11 @@ def _refuse_isr(
     return ErrorCode.NONE
 
 
-def _is_so(state: PartitionState, change: IsrChange) -> bool:
+def _is_so(state: LeaderAndIsr, change: IsrChange) -> bool:
     return change.isr.keys() == set(state.isr) and change.recovery == state.recovery
 
 
-def _was_done(state: PartitionState, change: IsrChange) -> bool:
+def _was_done(state: LeaderAndIsr, change: IsrChange) -> bool:
     """Return whether this is a repetition: the answer to the first time was lost."""
     return _is_so(state, change) and change.version < state.version
 
@@ -115,7 +115,7 @@ def _may_join(cluster: Cluster, partition: TopicPartition, broker: int, epoch: i
 def shut_down(cluster: Cluster, broker: int) -> Decision:
     """Give away what a leaving broker leads, take it out of every ISR, stop its fetching."""
     after = replace(cluster, leaving=cluster.leaving | ({broker} & cluster.live.keys()))
-    moved: dict[TopicPartition, PartitionState] = {}
+    moved: dict[TopicPartition, LeaderAndIsr] = {}
     stopped: set[PartitionAndReplica] = set()
     for partition, state in cluster.states.items():
         replicas = () if partition.topic in cluster.deleting else cluster.replicas(partition)
@@ -148,10 +148,10 @@ def still_led(cluster: Cluster, broker: int) -> list[TopicPartition]:
 def elect_on_request(cluster: Cluster, event: ElectionRequested) -> Decision:
     """Elect where it is needed and can be."""
     outcomes: dict[TopicPartition, ApiError] = {}
-    elected: dict[TopicPartition, PartitionState] = {}
+    elected: dict[TopicPartition, LeaderAndIsr] = {}
     for partition in event.partitions:
         found = _elect(cluster, partition, event.election)
-        if isinstance(found, PartitionState):
+        if isinstance(found, LeaderAndIsr):
             elected[partition] = found
             outcomes[partition] = ApiError()
         else:
@@ -166,7 +166,7 @@ def elect_on_request(cluster: Cluster, event: ElectionRequested) -> Decision:
 
 def _elect(
     cluster: Cluster, partition: TopicPartition, election: Election
-) -> PartitionState | ApiError:
+) -> LeaderAndIsr | ApiError:
     if partition.topic in cluster.deleting:
         return ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is being deleted")
     if not cluster.exists(partition):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from broker.groups.consumer.draft import tombstones
-from broker.groups.consumer.group import ConsumerGroup, State
+from broker.groups.consumer.group import ConsumerGroup, ConsumerGroupState
 from broker.groups.group import Group
 from broker.groups.member import Member
 from broker.groups.offsets import Offsets, expired, tombstone
@@ -19,7 +19,7 @@ from wire.messages.list_groups import ListedGroup
 
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
-EMPTY: Final = frozenset({GroupState.EMPTY, State.EMPTY})
+EMPTY: Final = frozenset({GroupState.EMPTY, ConsumerGroupState.EMPTY})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

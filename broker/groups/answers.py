@@ -1,10 +1,15 @@
 """The answers that several decisions give: to JoinGroup and SyncGroup."""
 
+from dataclasses import replace
+from typing import Final
+
 from broker.groups.group import Group
 from broker.groups.member import Member
 from wire.errors import ErrorCode
 from wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from wire.messages.sync_group import SyncGroupResponse
+
+NULL_PROTOCOL_SINCE: Final = 7
 
 
 def joined(group: Group, member: Member, *, skip_assignment: bool = False) -> JoinGroupResponse:
@@ -46,6 +51,13 @@ def refused_join(error: ErrorCode, member_id: str = "") -> JoinGroupResponse:
         member_id=member_id,
         members=(),
     )
+
+
+def joined_in(answer: JoinGroupResponse, api_version: int) -> JoinGroupResponse:
+    """Return an answer as its version has it: before v7 no protocol is an empty one."""
+    if answer.protocol_name is None and api_version < NULL_PROTOCOL_SINCE:
+        return replace(answer, protocol_name="")
+    return answer
 
 
 def synced(group: Group, member: Member) -> SyncGroupResponse:

@@ -11,6 +11,7 @@ import logging
 import math
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import trio
@@ -22,13 +23,13 @@ from broker.groups.consumer.draft import Matches
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.heartbeats import Beating
 from broker.groups.consumer.patterns import PatternMatches
-from broker.groups.consumer.sight import SEES_ALL, Hidden, Occasion, Sight, unseen
+from broker.groups.consumer.sight import SEES_ALL, Hidden, RightsSeen, SightBasis, unseen
 from broker.groups.coordinated_partition import CoordinatedPartition
 from broker.groups.loading import load
 from broker.groups.settings import MAX_STRING_BYTES, GroupSettings
 from broker.groups.shard import Shard
 from broker.groups.waiting import WaitingRoom
-from broker.groups.write_operation import Answer, Ticket, WriteOperation
+from broker.groups.write_operation import DeferredAnswer, Ticket, WriteOperation
 from broker.led_partition import CONSUMER_OFFSETS, LedPartition, NotLeader
 from broker.log.results import StorageError
 from broker.metadata_cache import MetadataCache
@@ -135,7 +136,7 @@ class GroupCoordinator:
         return collected
 
     async def heartbeat(
-        self, beating: Beating, sight: Sight = SEES_ALL
+        self, beating: Beating, sight: RightsSeen = SEES_ALL
     ) -> ConsumerGroupHeartbeatResponse | ErrorCode:
         """Let a member of the new protocol beat; as `ask`.
 
@@ -153,16 +154,15 @@ class GroupCoordinator:
         occasion = _occasion_to_look(beating, group, sight, changes)
         if occasion is not None:
             wanted.add(occasion.pattern)
-        if wanted:
-            found = {pattern: await self._matches.of(pattern) for pattern in sorted(wanted)}
-            usable = {name: topics for name, topics in found.items() if topics is not None}
-            beating = replace(beating, matches=Matches(topics=usable, changes=changes))
+        if not wanted:
+            return await self._decide(partition, partial(_beat, beating))
+        found = {pattern: await self._matches.of(pattern) for pattern in sorted(wanted)}
+        usable = {name: topics for name, topics in found.items() if topics is not None}
+        beating = replace(beating, matches=Matches(topics=usable, changes=changes))
         if occasion is not None:
             matched = beating.matches.topics.get(occasion.pattern, ())
             beating = replace(beating, hidden=Hidden(occasion, await unseen(matched, sight)))
-        return await self.ask(
-            beating.group_id, lambda shard, operation: shard.consumer_heartbeat(beating, operation)
-        )
+        return await self.ask(beating.group_id, partial(_beat, beating))
 
     # Transactions
 
@@ -282,7 +282,7 @@ class GroupCoordinator:
         return error
 
     async def _give_when_safe(
-        self, partition: CoordinatedPartition, offset: int, answers: list[Answer]
+        self, partition: CoordinatedPartition, offset: int, answers: list[DeferredAnswer]
     ) -> None:
         error = await self._wait_safe(partition, offset)
         self._waiting.give(answers if error is ErrorCode.NONE else _instead(answers, error))
@@ -354,13 +354,19 @@ class GroupCoordinator:
             await trio.lowlevel.checkpoint()
 
 
-def _instead(answers: Iterable[Answer], error: ErrorCode) -> list[Answer]:
-    return [Answer(ticket=answer.ticket, response=error) for answer in answers]
+def _beat(
+    beating: Beating, shard: Shard, operation: WriteOperation
+) -> ConsumerGroupHeartbeatResponse:
+    return shard.consumer_heartbeat(beating, operation)
+
+
+def _instead(answers: Iterable[DeferredAnswer], error: ErrorCode) -> list[DeferredAnswer]:
+    return [DeferredAnswer(ticket=answer.ticket, response=error) for answer in answers]
 
 
 def _occasion_to_look(
-    beating: Beating, group: ConsumerGroup | None, sight: Sight, topic_changes: int
-) -> Occasion | None:
+    beating: Beating, group: ConsumerGroup | None, sight: RightsSeen, topic_changes: int
+) -> SightBasis | None:
     """Return on what occasion a member's sight is looked at now; None where nothing is new."""
     member = None if group is None else group.members.get(beating.member_id)
     pattern = beating.pattern
@@ -368,6 +374,6 @@ def _occasion_to_look(
         pattern = member.pattern
     if not pattern or beating.is_leaving:
         return None
-    occasion = Occasion(pattern, topic_changes, sight.changes)
+    occasion = SightBasis(pattern, topic_changes, sight.changes)
     known = None if group is None else group.hidden.get(beating.member_id)
     return None if known is not None and known.occasion == occasion else occasion

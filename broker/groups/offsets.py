@@ -83,7 +83,7 @@ class Offsets:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class OffsetToCommit:
     """One offset to commit; `leader_epoch` is -1 when the client does not know it."""
 
     topic: str
@@ -104,7 +104,7 @@ class Committing:
     member_id: str
     instance_id: str | None
     generation: int
-    positions: tuple[Position, ...]
+    positions: tuple[OffsetToCommit, ...]
     retention_ms: int = NO_RETENTION
     knows_epochs: bool = True
     """Whether the request is of a version that members of the new protocol commit by (KIP-848)."""
@@ -201,7 +201,9 @@ def _transactional_commit_error(
     )
 
 
-def _record(committing: Committing, position: Position, operation: WriteOperation) -> GroupRecord:
+def _record(
+    committing: Committing, position: OffsetToCommit, operation: WriteOperation
+) -> GroupRecord:
     expires = committing.retention_ms != NO_RETENTION
     return (
         OffsetKey(group=committing.group_id, topic=position.topic, partition=position.partition),

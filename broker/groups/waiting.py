@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import trio
 
-from broker.groups.write_operation import Answer, Ticket
+from broker.groups.write_operation import DeferredAnswer, Ticket
 
 _NOT_YET: Final = object()
 
@@ -51,7 +51,7 @@ class WaitingRoom:
         finally:
             del self._by_ticket[waiting.ticket]
 
-    def give(self, answers: Iterable[Answer]) -> None:
+    def give(self, answers: Iterable[DeferredAnswer]) -> None:
         """Give answers to those who are still there."""
         for answer in answers:
             waiting = self._by_ticket.get(answer.ticket)

@@ -38,7 +38,7 @@ class Topics(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class DeferredAnswer:
     """The response to one waiting request; given only when the operation's records are safe."""
 
     ticket: Ticket
@@ -60,8 +60,8 @@ class WriteOperation:
     records: list[GroupRecord] = field(default_factory=list)
     producer: tuple[int, int] | None = None
     """Id and epoch of the producer in whose transaction the records are written."""
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[DeferredAnswer] = field(default_factory=list)
 
     def answer(self, ticket: Ticket, response: object) -> None:
         """Give `response` to the request behind `ticket`."""
-        self.answers.append(Answer(ticket=ticket, response=response))
+        self.answers.append(DeferredAnswer(ticket=ticket, response=response))

@@ -17,6 +17,12 @@ from wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
+from wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
 from wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -154,6 +160,23 @@ def no_elect_leaders(request: ElectLeadersRequest) -> ElectLeadersResponse:
             )
             for topic in request.topic_partitions or ()
         ),
+    )
+
+
+def no_alter_replica_log_dirs(request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
+    """Refuse it for each partition."""
+    return AlterReplicaLogDirsResponse(
+        results=tuple(
+            AlterReplicaLogDirTopicResult(
+                topic_name=topic.name,
+                partitions=tuple(
+                    AlterReplicaLogDirPartitionResult(partition_index=index, error_code=REFUSED)
+                    for index in topic.partitions
+                ),
+            )
+            for asked in request.dirs
+            for topic in asked.topics
+        )
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from broker.context import Call, Handler
 from broker.groups.consumer.describing import not_described
-from broker.groups.consumer.heartbeats import Refusal, refused
+from broker.groups.consumer.heartbeats import MemberRefusal, refused
 from broker.guards.groups import REFUSED
 from broker.guards.guard import may_group, may_topic, sorted_out
 from wire.acls import Operation, ResourceType
@@ -22,13 +22,13 @@ async def heartbeat(request: ConsumerGroupHeartbeatRequest, call: Call, handle: 
     Of the topics that a pattern matches, the handler leaves out those that may not be described.
     """
     if not may_group(call, Operation.READ, request.group_id):
-        return refused(Refusal(REFUSED, "no READ of the group"))
+        return refused(MemberRefusal(REFUSED, "no READ of the group"))
     _, hidden = await sorted_out(
         request.subscribed_topic_names or (),
         lambda name: may_topic(call, Operation.DESCRIBE, name),
     )
     if hidden:
-        return refused(Refusal(NO_TOPIC, "no DESCRIBE of a topic in SubscribedTopicNames"))
+        return refused(MemberRefusal(NO_TOPIC, "no DESCRIBE of a topic in SubscribedTopicNames"))
     return await handle(request, call)
 
 

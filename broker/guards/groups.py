@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from broker.context import Call, Handler
+from broker.groups.answers import joined_in, refused_join
 from broker.guards.guard import Stand, may_group, may_topic, may_transact, sorted_out
 from wire.acls import Operation, ResourceType
 from wire.errors import ErrorCode
@@ -15,6 +16,7 @@ from wire.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from wire.messages.join_group import JoinGroupRequest
 from wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -58,6 +60,13 @@ def needing(operation: Operation, refuse: Callable[[Any], Any]) -> Stand:
         return refuse(request)
 
     return stand
+
+
+async def join(request: JoinGroupRequest, call: Call, handle: Handler) -> Any:  # noqa: ANN401 - the handler's
+    """Let those who may read the group become members."""
+    if may_group(call, Operation.READ, request.group_id):
+        return await handle(request, call)
+    return joined_in(refused_join(REFUSED, request.member_id), call.api_version)
 
 
 async def find_coordinator(request: FindCoordinatorRequest, call: Call, handle: Handler) -> Any:  # noqa: ANN401 - the handler's

@@ -15,7 +15,7 @@ Stand: TypeAlias = Callable[[Any, Call, Handler], Awaitable[Any]]
 """`await stand(request, call, handle)` returns the answer, the handler's or one of its own."""
 
 
-class Need(NamedTuple):
+class AskedRight(NamedTuple):
     """A right that an API asks about."""
 
     operation: Operation
@@ -31,7 +31,7 @@ class Guard:
     """How an API is guarded, and all rights that may be asked about."""
 
     stand: Stand
-    needs: tuple[Need, ...] = ()
+    needs: tuple[AskedRight, ...] = ()
 
 
 async def let_pass(request: Any, call: Call, handle: Handler) -> Any:  # noqa: ANN401 - one per API

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from broker.groups.answers import refused_join, refused_sync
+from broker.groups.answers import refused_sync
 from broker.guards import cluster, consumer_groups, groups, settings, topics, transactions
-from broker.guards.guard import Guard, Need, Stand, let_pass
+from broker.guards.guard import AskedRight, Guard, Stand, let_pass
 from wire.acls import SUPPORTED, Operation, ResourceType
 from wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
@@ -18,6 +18,7 @@ from wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from wire.messages.alter_configs import AlterConfigsRequest
 from wire.messages.alter_partition import AlterPartitionRequest
 from wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from wire.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -72,20 +73,20 @@ from wire.schema import Request
 _Rows = tuple[tuple[type[Request[Any]], Guard], ...]
 
 
-def _topic(*operations: Operation) -> tuple[Need, ...]:
-    return tuple(Need(one, ResourceType.TOPIC) for one in operations)
+def _topic(*operations: Operation) -> tuple[AskedRight, ...]:
+    return tuple(AskedRight(one, ResourceType.TOPIC) for one in operations)
 
 
-def _group(*operations: Operation) -> tuple[Need, ...]:
-    return tuple(Need(one, ResourceType.GROUP) for one in operations)
+def _group(*operations: Operation) -> tuple[AskedRight, ...]:
+    return tuple(AskedRight(one, ResourceType.GROUP) for one in operations)
 
 
-def _transactional(*operations: Operation) -> tuple[Need, ...]:
-    return tuple(Need(one, ResourceType.TRANSACTIONAL_ID) for one in operations)
+def _transactional(*operations: Operation) -> tuple[AskedRight, ...]:
+    return tuple(AskedRight(one, ResourceType.TRANSACTIONAL_ID) for one in operations)
 
 
-def _cluster(*operations: Operation) -> tuple[Need, ...]:
-    return tuple(Need(one, ResourceType.CLUSTER) for one in operations)
+def _cluster(*operations: Operation) -> tuple[AskedRight, ...]:
+    return tuple(AskedRight(one, ResourceType.CLUSTER) for one in operations)
 
 
 def _whole_cluster(operation: Operation, refuse: Any) -> Guard:  # noqa: ANN401 - one per API
@@ -123,7 +124,7 @@ _TOPICS: Final[_Rows] = (
         DescribeTopicPartitionsRequest,
         Guard(
             topics.describe_topic_partitions,
-            tuple(Need(one, ResourceType.TOPIC) for one in SUPPORTED[ResourceType.TOPIC]),
+            tuple(AskedRight(one, ResourceType.TOPIC) for one in SUPPORTED[ResourceType.TOPIC]),
         ),
     ),
     (
@@ -131,8 +132,10 @@ _TOPICS: Final[_Rows] = (
         Guard(
             topics.metadata,
             # Of the others it tells which are authorized, to who asks.
-            tuple(Need(one, ResourceType.TOPIC) for one in SUPPORTED[ResourceType.TOPIC])
-            + tuple(Need(one, ResourceType.CLUSTER) for one in SUPPORTED[ResourceType.CLUSTER]),
+            tuple(AskedRight(one, ResourceType.TOPIC) for one in SUPPORTED[ResourceType.TOPIC])
+            + tuple(
+                AskedRight(one, ResourceType.CLUSTER) for one in SUPPORTED[ResourceType.CLUSTER]
+            ),
         ),
     ),
     (
@@ -167,7 +170,7 @@ _TOPICS: Final[_Rows] = (
     ),
 )
 _GROUPS: Final[_Rows] = (
-    (JoinGroupRequest, _member(lambda one: refused_join(groups.REFUSED, one.member_id))),
+    (JoinGroupRequest, Guard(groups.join, _group(_READ))),
     (SyncGroupRequest, _member(lambda _: refused_sync(groups.REFUSED))),
     (HeartbeatRequest, _member(lambda _: HeartbeatResponse(error_code=groups.REFUSED))),
     (LeaveGroupRequest, _member(lambda _: LeaveGroupResponse(error_code=groups.REFUSED))),
@@ -248,6 +251,10 @@ _CLUSTER: Final[_Rows] = (
         DescribeClusterRequest,
         # Everybody is told of the brokers, and who may describe the cluster of their own rights.
         Guard(cluster.describe_cluster, _cluster(*SUPPORTED[ResourceType.CLUSTER])),
+    ),
+    (
+        AlterReplicaLogDirsRequest,
+        _whole_cluster(Operation.ALTER, cluster.no_alter_replica_log_dirs),
     ),
     (DescribeLogDirsRequest, _whole_cluster(_DESCRIBE, cluster.no_describe_log_dirs)),
     (ElectLeadersRequest, _whole_cluster(Operation.ALTER, cluster.no_elect_leaders)),

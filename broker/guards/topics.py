@@ -263,11 +263,13 @@ async def describe_topic_partitions(
             topic_authorized_operations=call.rights.told(ResourceType.TOPIC, topic.name or ""),
         )
         for topic in answer.topics
+        if request.topics or topic.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     )
+    first = request.cursor.topic_name if request.cursor else ""
     own = tuple(
         DescribeTopicPartitionsResponseTopic(error_code=REFUSED, name=topic.name, partitions=())
         for topic in refused
-        if request.topics
+        if request.topics and topic.name >= first
     )
     return replace(answer, topics=told + own)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from broker.log import producer_state, validation
 from broker.log.config import LogConfig
 from broker.log.producer_state import NO_PRODUCER_ID, ProducerEntry, ProducerTable
-from broker.log.results import BatchRefused, Origin
+from broker.log.results import AppendOrigin, BatchRefused
 from broker.log.segment import NumberedBatch
 from broker.log.transactions import read_marker
 from wire.errors import ErrorCode
@@ -38,7 +38,7 @@ def prepare_produced(
     """Number a producer's batch (checked, no duplicate) if its sequence comes next."""
     if header.producer_id != NO_PRODUCER_ID:
         known = context.producers.get(header.producer_id)
-        refused = producer_state.check(known, header, Origin.CLIENT)
+        refused = producer_state.check(known, header, AppendOrigin.CLIENT)
         if refused is not None:
             return refused
         is_open = known is not None and known.is_in_transaction
@@ -62,7 +62,7 @@ def prepare_own(batches: Buffer, context: Context) -> Sequence[NumberedBatch] | 
         if header.producer_id != NO_PRODUCER_ID:
             known = staged.get(header.producer_id) or context.producers.get(header.producer_id)
             refused = producer_state.check(
-                known, header, Origin.COORDINATOR
+                known, header, AppendOrigin.COORDINATOR
             ) or producer_state.check_marker(
                 known, read_marker(batch) if header.is_control else None
             )

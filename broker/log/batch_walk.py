@@ -25,7 +25,7 @@ class Placed(NamedTuple):
         return self.position + self.header.batch_bytes
 
 
-class Window:
+class FileWindow:
     """A stretch of a file held in memory, moved forward as it is asked for."""
 
     __slots__ = ("_ahead", "_end", "_file", "_start", "_view")
@@ -54,10 +54,10 @@ def walk(file: OpenFile, position: int, end: int) -> Iterator[Placed]:
     Only headers are read, and the markers of transactions. Raises StorageError where there is no
     batch, and OSError.
     """
-    return walk_window(Window(file, end, HEADERS_AT_ONCE), file, position, end)
+    return walk_window(FileWindow(file, end, HEADERS_AT_ONCE), file, position, end)
 
 
-def walk_window(window: Window, file: OpenFile, position: int, end: int) -> Iterator[Placed]:
+def walk_window(window: FileWindow, file: OpenFile, position: int, end: int) -> Iterator[Placed]:
     """Yield the batches as `walk` does, by way of a window that the caller looks through, too."""
     while position < end:
         try:
@@ -70,7 +70,7 @@ def walk_window(window: Window, file: OpenFile, position: int, end: int) -> Iter
         position += header.batch_bytes
 
 
-def placed_at(window: Window, position: int, header: BatchHeader) -> Placed:
+def placed_at(window: FileWindow, position: int, header: BatchHeader) -> Placed:
     """Return the batch at a place; all of a control batch is read. Raises OSError."""
     if not header.is_control:
         return Placed(position, header)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from broker.log.batch_walk import Window, walk_window
+from broker.log.batch_walk import FileWindow, walk_window
 from broker.log.cleaning_plan import Cleanable, grouped
 from broker.log.compaction import CleanedTransactions, CleaningRules, compact_batch, map_batch
 from broker.log.open_file import OpenFile
@@ -60,7 +60,7 @@ class _Part:
     def batches(self) -> Iterator[tuple[BatchHeader, memoryview]]:
         """Yield every batch. Raises StorageError where there is none, and OSError."""
         assert self._file is not None, "read before it is replaced"
-        window = Window(self._file, self.segment.size, _READ_BYTES)
+        window = FileWindow(self._file, self.segment.size, _READ_BYTES)
         for placed in walk_window(window, self._file, 0, self.segment.size):
             header = placed.header
             yield header, window.view(placed.position, header.batch_bytes)

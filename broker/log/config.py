@@ -154,7 +154,7 @@ def format_value(value: Value) -> str:
         return "true" if value else "false"
     if isinstance(value, frozenset):
         return ",".join(sorted(value))
-    return str(value)
+    return str(value).replace("e+", "E") if isinstance(value, float) else str(value)
 
 
 assert {field.name for field in fields(LogConfig)} == {

@@ -17,7 +17,7 @@ from broker.log.config import LogConfig
 from broker.log.leader_epochs import LeaderEpochs
 from broker.log.producer_snapshot import Snapshots, recall
 from broker.log.producer_state import NO_PRODUCER_ID, ProducerTable
-from broker.log.recovery import Check, Damage, index_fault, rebuild, segment_bases
+from broker.log.recovery import Damage, SegmentCheck, index_fault, rebuild, segment_bases
 from broker.log.results import RecoveryReport, StorageError
 from broker.log.segment import RETIRED, Segment
 from broker.log.segments import SegmentList, new_segment
@@ -156,7 +156,7 @@ class _Loader:
 
     def _rebuild(self, segment: Segment, following: int | None) -> Damage | None:
         size = segment.size
-        check = Check(
+        check = SegmentCheck(
             segment.file,
             segment.base_offset,
             next_base=following,

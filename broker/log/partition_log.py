@@ -14,7 +14,14 @@ from broker.log.flushing import PendingFlush
 from broker.log.loading import LoadedLog, Opening, load, recall_earlier, tail_of, writers_from
 from broker.log.producer_state import NO_OFFSET, NO_PRODUCER_ID, ProducerTable
 from broker.log.readable_log import ReadableLog
-from broker.log.results import Appended, AppendResult, BatchRefused, Duplicate, Origin, StorageError
+from broker.log.results import (
+    Appended,
+    AppendOrigin,
+    AppendResult,
+    BatchRefused,
+    Duplicate,
+    StorageError,
+)
 from broker.log.segment import NumberedBatch, Segment
 from broker.log.swapping import swap_in
 from broker.log.validation import KeyCheck, check_produced
@@ -72,7 +79,7 @@ class PartitionLog(ReadableLog):
         leader_epoch: int,
         now_ms: int,
         wall_ms: int | None = None,
-        origin: Origin = Origin.CLIENT,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
         check_keys: KeyCheck | None = None,
     ) -> Appended:
         """Check, number and write one batch (COORDINATOR: one or more).
@@ -91,9 +98,9 @@ class PartitionLog(ReadableLog):
             log_end_offset=self.log_end_offset,
             leader_epoch=leader_epoch,
             now_ms=stamp_ms,
-            is_verified=origin is Origin.VERIFIED_CLIENT,
+            is_verified=origin is AppendOrigin.VERIFIED_CLIENT,
         )
-        if origin is Origin.COORDINATOR:
+        if origin is AppendOrigin.COORDINATOR:
             prepared = prepare_own(batch, context)
         else:
             header = check_produced(batch, self.config, stamp_ms, check_keys)
@@ -217,6 +224,11 @@ class PartitionLog(ReadableLog):
             self.recovery_point = min(self.recovery_point, self.log_end_offset)
             self._cut_producers(writers, now_ms)
             self._directory.lower(self.name, self.log_end_offset)
+
+    def highest_producer_id(self, *, below: int) -> int:
+        """Return the highest id below this of a producer that the log remembers, -1 for none."""
+        ids = (entry.producer_id for entry in self._producers)
+        return max((one for one in ids if one < below), default=NO_PRODUCER_ID)
 
     def _cut_producers(self, writers: Collection[int] | None, now_ms: int) -> None:
         """Bring what is known of producers back to the log's end; `writers` wrote what was cut.

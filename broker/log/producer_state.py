@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from broker.log.results import BatchRefused, Origin
+from broker.log.results import AppendOrigin, BatchRefused
 from broker.log.transactions import AbortedTransaction, Marker
 from wire.errors import ErrorCode
 from wire.record_batch import BatchHeader
@@ -89,7 +89,9 @@ def find_duplicate(entry: ProducerEntry | None, header: BatchHeader) -> BatchMet
     return None
 
 
-def check(entry: ProducerEntry | None, header: BatchHeader, origin: Origin) -> BatchRefused | None:
+def check(
+    entry: ProducerEntry | None, header: BatchHeader, origin: AppendOrigin
+) -> BatchRefused | None:
     """Return why this producer may not append this batch next, None if it may.
 
     Duplicates are to be looked for before: to this function they are out of order.
@@ -104,7 +106,7 @@ def check(entry: ProducerEntry | None, header: BatchHeader, origin: Origin) -> B
         )
     if header.is_control:
         return None
-    if origin is not Origin.COORDINATOR:
+    if origin is not AppendOrigin.COORDINATOR:
         expected = _next_sequence(entry, header.producer_epoch)
         if header.base_sequence != expected:
             return BatchRefused(

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from broker.log.batch_walk import Placed, Window, placed_at, walk
+from broker.log.batch_walk import FileWindow, Placed, placed_at, walk
 from broker.log.open_file import OpenFile
 from broker.log.results import StorageError
 from broker.log.segment import Segment
@@ -40,7 +40,7 @@ class Damage(NamedTuple):
     reason: str
 
 
-class Check:
+class SegmentCheck:
     """Iterates over the sound batches of a segment's file; afterwards `damage` tells the rest.
 
     next_base        where the next segment begins, None for the last one
@@ -97,7 +97,7 @@ class Check:
     def _sound(self) -> Iterator[Placed]:
         """Yield batches as long as header, length and checksum hold."""
         end = os.fstat(self._file.fileno()).st_size
-        window = Window(self._file, end, _AT_ONCE)
+        window = FileWindow(self._file, end, _AT_ONCE)
         position = 0
         while position < end:
             try:
@@ -112,7 +112,9 @@ class Check:
             yield placed_at(window, position, header)
             position += header.batch_bytes
 
-    def _fault(self, window: Window, position: int, header: BatchHeader, end: int) -> str | None:
+    def _fault(
+        self, window: FileWindow, position: int, header: BatchHeader, end: int
+    ) -> str | None:
         stop = position + header.batch_bytes
         if stop > end:
             return f"{end - position} of the batch's {header.batch_bytes} bytes are there"
@@ -131,7 +133,7 @@ def _without_hole(held: Placed, before_hole: int) -> int:
     return before_hole + held.header.last_offset_delta + 1
 
 
-def rebuild(segment: Segment, check: Check, *, interval_bytes: int) -> Iterator[Placed]:
+def rebuild(segment: Segment, check: SegmentCheck, *, interval_bytes: int) -> Iterator[Placed]:
     """Build the segment's size and indexes anew from its sound batches; yield these.
 
     To be run to its end: then the file has been cut behind the last sound batch. The index of

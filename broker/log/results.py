@@ -38,7 +38,7 @@ class FolderRefused(StorageError):
     """
 
 
-class Origin(Enum):
+class AppendOrigin(Enum):
     """The writer of a batch, which decides how much is checked (Kafka's AppendOrigin)."""
 
     CLIENT = "a producer: exactly one batch, base offset 0, sequences checked"

@@ -22,9 +22,11 @@ class ConfigType(Enum):
     BOOLEAN = 1
     STRING = 2
     INT = 3
+    SHORT = 4
     LONG = 5
     DOUBLE = 6
     LIST = 7
+    PASSWORD = 9
 
 
 class InvalidConfig(ValueError):

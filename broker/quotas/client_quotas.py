@@ -10,6 +10,9 @@ from broker.quotas.table import Bucket, QuotaTable
 
 MOST_BUCKETS: Final = 10_000
 """Of each way. A client names itself as it likes, so there may be as many as requests."""
+LONGEST_NAME_CHARS: Final = 1_000
+"""No quota is set for a longer client id. Those that begin alike share what a default allows: kept
+whole, ten thousand of them would take hundreds of megabytes."""
 _USER: Final = "User:"
 
 K = TypeVar("K")
@@ -30,7 +33,7 @@ class ClientQuotas:
         """Count what a client has moved; return for how long it has to wait now, 0 mostly."""
         if self.table.is_empty:
             return 0
-        found = self.table.limit(key, principal.removeprefix(_USER), client_id or "")
+        found = self._limit(key, principal, client_id)
         if found is None:
             return 0
         bucket, limit = found
@@ -42,7 +45,7 @@ class ClientQuotas:
         self, principal: str, client_id: str | None, *, is_strict: bool, now_ms: int
     ) -> MutationQuota:
         """Return what a request of this client may change of the cluster now."""
-        found = self.table.limit(MUTATION_RATE, principal.removeprefix(_USER), client_id or "")
+        found = self._limit(MUTATION_RATE, principal, client_id)
         if found is None:
             return MutationQuota(None, math.inf, is_strict=is_strict, now_ms=now_ms)
         of, limit = found
@@ -50,7 +53,7 @@ class ClientQuotas:
         if bucket is None:
             if len(self._mutations) >= MOST_BUCKETS:
                 rested = {name for name, one in self._mutations.items() if one.is_full(now_ms)}
-                _drop(self._mutations, rested)
+                _make_room(self._mutations, rested)
             bucket = self._mutations[of] = TokenBucket(limit, now_ms)
         return MutationQuota(bucket, limit, is_strict=is_strict, now_ms=now_ms)
 
@@ -61,22 +64,31 @@ class ClientQuotas:
         """
         if self.table.is_empty:
             return math.inf
-        found = self.table.limit(key, principal.removeprefix(_USER), client_id or "")
+        found = self._limit(key, principal, client_id)
         return math.inf if found is None else found[1] * (WINDOWS - 1) * WINDOW_MS / 1_000
+
+    def _limit(
+        self, key: str, principal: str, client_id: str | None
+    ) -> tuple[Bucket, float] | None:
+        name = (client_id or "")[:LONGEST_NAME_CHARS]
+        return self.table.limit(key, principal.removeprefix(_USER), name)
 
     def _rate(self, key: str, bucket: Bucket, now_ms: int) -> SampledRate:
         rate = self._rates.get((key, bucket))
         if rate is None:
             if len(self._rates) >= MOST_BUCKETS:
-                self._make_room(now_ms)
+                idle = {name for name, rate in self._rates.items() if rate.is_idle(now_ms)}
+                _make_room(self._rates, idle)
             rate = self._rates[key, bucket] = SampledRate()
         return rate
 
-    def _make_room(self, now_ms: int) -> None:
-        _drop(self._rates, {name for name, rate in self._rates.items() if rate.is_idle(now_ms)})
 
+def _make_room(held: dict[K, V], resting: set[K]) -> None:
+    """Forget those that rest, and of the others those that came first: half of all at least.
 
-def _drop(held: dict[K, V], resting: set[K]) -> None:
-    """Forget those that rest; where none does, the half that came first."""
-    for name in resting or list(held)[: MOST_BUCKETS // 2]:
+    So all are looked at once for every five thousand new names, not for each.
+    """
+    for name in resting:
+        del held[name]
+    for name in list(held)[: max(0, MOST_BUCKETS // 2 - len(resting))]:
         del held[name]

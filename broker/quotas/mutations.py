@@ -9,6 +9,8 @@ are milliseconds of one monotonic clock.
 import math
 from typing import Final
 
+from broker.quotas.rate import MOST_MS
+
 SECONDS_AT_ONCE: Final = 11
 
 
@@ -30,7 +32,7 @@ class TokenBucket:
     def rest_ms(self, limit: float, now_ms: int) -> int:
         """Return after how long a change may be begun again, 0 for now."""
         self._fill(limit, now_ms)
-        return math.ceil(max(0.0, -self._tokens) / limit * 1_000)
+        return math.ceil(min(max(0.0, -self._tokens) / limit * 1_000, MOST_MS))
 
     def is_full(self, now_ms: int) -> bool:
         """Say whether it is like a new one, by the quota that it had last."""

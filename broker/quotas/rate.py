@@ -9,6 +9,8 @@ from typing import Final
 
 WINDOWS: Final = 11
 WINDOW_MS: Final = 1_000
+MOST_MS: Final = 2**31 - 1
+"""The longest rest that an answer can name; a quota may be as small as a number can be."""
 
 
 class SampledRate:
@@ -42,7 +44,7 @@ class SampledRate:
         full_windows = elapsed_ms // WINDOW_MS
         elapsed_ms += max(0, WINDOWS - 1 - full_windows) * WINDOW_MS
         moved = sum(size for _, size in self._windows)
-        return max(0, round(moved * 1_000 / limit) - elapsed_ms)
+        return max(0, round(min(moved * 1_000 / limit, MOST_MS)) - elapsed_ms)
 
     def is_idle(self, now_ms: int) -> bool:
         """Say whether nothing counts any more."""

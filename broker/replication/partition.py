@@ -16,11 +16,11 @@ from broker.led_partition import NotLeader
 from broker.log.partition_log import PartitionLog
 from broker.log.results import (
     Appended,
+    AppendOrigin,
     AppendResult,
     BatchRefused,
     Duplicate,
     OffsetOutOfRange,
-    Origin,
 )
 from broker.log.validation import KeyCheck, RecordRules, record_rules
 from broker.replication.in_sync import UNKNOWN, Follower, InSync, IsrRules, PendingIsrChange
@@ -209,7 +209,7 @@ class Partition(Replica):
             leader_epoch=self.leadership.leader_epoch,
             now_ms=self._clock.now_ms(),
             wall_ms=self._clock.wall_ms(),
-            origin=Origin.VERIFIED_CLIENT if is_verified else Origin.CLIENT,
+            origin=AppendOrigin.VERIFIED_CLIENT if is_verified else AppendOrigin.CLIENT,
             check_keys=check_keys,
         )
         if isinstance(appended, AppendResult):
@@ -237,7 +237,7 @@ class Partition(Replica):
             leader_epoch=self.leadership.leader_epoch,
             now_ms=self._clock.now_ms(),
             wall_ms=self._clock.wall_ms(),
-            origin=Origin.COORDINATOR,
+            origin=AppendOrigin.COORDINATOR,
         )
         if isinstance(appended, BatchRefused):
             raise OwnBatchRefused(f"{self.log.name}: {appended.reason}", appended.error)

@@ -14,7 +14,7 @@ from broker.listeners import Listener
 from broker.security.credentials import ScramUsers
 from broker.security.gate import Gate
 from broker.security.scram import credential_of
-from broker.security.settings import ListenerSettings, Login, inter_broker_security
+from broker.security.settings import JaasLogin, ListenerSettings, inter_broker_security
 from wire.net.security import Mechanism, Sasl
 
 NAME: Final = "broker"
@@ -48,7 +48,7 @@ class ClusterBrokers:
         users = ScramUsers()
         credential = credential_of(MECHANISM, self.secret, secrets.token_bytes(_SALT_BYTES))
         users.set_user(NAME, {MECHANISM.value: str(credential)})
-        return Gate({MECHANISM: Login()}, users, session_lifetime_ms=0, is_for_brokers=True)
+        return Gate({MECHANISM: JaasLogin()}, users, session_lifetime_ms=0, is_for_brokers=True)
 
 
 def cluster_brokers(

@@ -20,7 +20,7 @@ and a stranger who says a little now and then would never be one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class IncomingConnection:
     """A connection that came in.
 
     principal   who it is so far: of a certificate, or Kafka's `User:ANONYMOUS`
@@ -51,7 +51,7 @@ class Entrance:
         self._context = None if security.tls is None else renewed_context(security.tls)
         self._gate = for_brokers if security.logins is None else _gate(security, users)
 
-    async def admit(self, peer_socket: socket.socket) -> Entry | None:
+    async def admit(self, peer_socket: socket.socket) -> IncomingConnection | None:
         """Return how it came in, None when it left at once. Raises HandshakeFailed and OSError."""
         name = self.listener.name
         passage = None if self._gate is None else Passage(self._gate)
@@ -62,7 +62,7 @@ class Entrance:
             tls = TlsPeer(peer_socket, self._context.current())
             if not await _shake_hands(tls, deadline):
                 return None
-        return Entry(
+        return IncomingConnection(
             listener=name,
             tls=tls,
             principal=ANONYMOUS if tls is None else self._principal(tls),

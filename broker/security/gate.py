@@ -18,7 +18,7 @@ from typing import Final
 from broker.framing import SIZE, CloseConnection
 from broker.security.credentials import PlainUsers, ScramUsers
 from broker.security.scram import Challenge, Garbled, challenge, finish, parse_client_first
-from broker.security.settings import Login
+from broker.security.settings import JaasLogin
 from broker.security.token_exchange import (
     REFUSAL,
     GarbledBearer,
@@ -27,11 +27,12 @@ from broker.security.token_exchange import (
     parse_token_message,
 )
 from wire.errors import ErrorCode
-from wire.headers import RequestHeader, decode_request_header, encode_response
+from wire.headers import RequestHeader, encode_response
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from wire.net.security import Mechanism
+from wire.request_headers import decode_request_header
 from wire.schema import Piece, decode_prefix
 
 ANONYMOUS: Final = "User:ANONYMOUS"
@@ -47,7 +48,7 @@ _NONCE_BYTES: Final = 24
 _PLAIN_PARTS: Final = 3
 
 
-class State(Enum):
+class GateState(Enum):
     """How far a connection has come."""
 
     WAITING = "nothing was said but, perhaps, ApiVersions"
@@ -73,7 +74,7 @@ class Gate:
 
     def __init__(
         self,
-        logins: Mapping[Mechanism, Login],
+        logins: Mapping[Mechanism, JaasLogin],
         scram: ScramUsers,
         session_lifetime_ms: int,
         *,
@@ -94,7 +95,7 @@ class Passage:
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
-        self.state = State.WAITING
+        self.state = GateState.WAITING
         self.principal = ANONYMOUS
         self._mechanism: Mechanism | None = None
         self._takes_bare_tokens = False
@@ -113,14 +114,14 @@ class Passage:
     @property
     def is_of_broker(self) -> bool:
         """Whether the peer has proved that it is a broker of this cluster."""
-        return self._gate.is_for_brokers and self.state is State.INSIDE
+        return self._gate.is_for_brokers and self.state is GateState.INSIDE
 
     def take(self, frame: memoryview, now_ms: int) -> Step | None:
         """Return the answer to a request that is ours, None for one that may pass.
 
         Raises CloseConnection, and what decoding a request raises.
         """
-        if self.state is State.EXCHANGING and self._takes_bare_tokens:
+        if self.state is GateState.EXCHANGING and self._takes_bare_tokens:
             return self._bare(bytes(frame), now_ms)
         if int.from_bytes(frame[:_API_KEY_BYTES]) not in OURS and self._is_open(now_ms):
             return None
@@ -130,28 +131,30 @@ class Passage:
             request, _ = decode_prefix(SaslHandshakeRequest, frame, header.api_version, position)
             if self.is_demanded or request.mechanism in self._gate.mechanisms:
                 return self._shake_hands(header, request, now_ms)
-        if header.api_key == AUTHENTICATE and self.state is State.EXCHANGING:
+        if header.api_key == AUTHENTICATE and self.state is GateState.EXCHANGING:
             return self._authenticate(header, frame, position, now_ms)
         if self._is_open(now_ms) or (
-            self.state is State.WAITING and header.api_key == ApiVersionsRequest.API_KEY
+            self.state is GateState.WAITING and header.api_key == ApiVersionsRequest.API_KEY
         ):
             return None
         raise CloseConnection(f"a request of API {header.api_key} before SASL authentication")
 
     def _is_open(self, now_ms: int) -> bool:
         """Say whether all requests pass that are not SASL's; raises CloseConnection."""
-        if self.state is State.INSIDE:
+        if self.state is GateState.INSIDE:
             if self._expires_at_ms is not None and now_ms >= self._expires_at_ms:
                 raise CloseConnection(f"the session of {self.principal} is over")
             return True
-        return self.state is State.WAITING and not self.is_demanded
+        return self.state is GateState.WAITING and not self.is_demanded
 
     def _may_shake_hands(self, now_ms: int) -> bool:
         """Say whether this handshake begins something; else it is answered as out of place."""
-        if self.state is State.WAITING:
+        if self.state is GateState.WAITING:
             return True
         last = self._began_at_ms
-        return self.state is State.INSIDE and (last is None or now_ms - last >= LEAST_BETWEEN_MS)
+        return self.state is GateState.INSIDE and (
+            last is None or now_ms - last >= LEAST_BETWEEN_MS
+        )
 
     def _shake_hands(
         self, header: RequestHeader, request: SaslHandshakeRequest, now_ms: int
@@ -164,11 +167,11 @@ class Passage:
         answer = SaslHandshakeResponse(error_code=error, mechanisms=offered)
         pieces = list(encode_response(header.correlation_id, answer, header.api_version))
         if error is not ErrorCode.NONE:
-            self.state = State.REFUSED
+            self.state = GateState.REFUSED
             return Step(
                 answer=pieces, refusal=f"SASL mechanism {request.mechanism!r} is not served"
             )
-        self.state = State.EXCHANGING
+        self.state = GateState.EXCHANGING
         self._mechanism = Mechanism(request.mechanism)
         self._takes_bare_tokens = header.api_version < WITH_HEADERS_SINCE
         return Step(answer=pieces)
@@ -182,14 +185,14 @@ class Passage:
         try:
             token = self._evaluate(bytes(request.auth_bytes), now_ms)
         except AuthenticationFailed as reason:
-            self.state, refusal = State.REFUSED, str(reason)
+            self.state, refusal = GateState.REFUSED, str(reason)
             answer = SaslAuthenticateResponse(
                 error_code=ErrorCode.SASL_AUTHENTICATION_FAILED,
                 error_message=refusal,
                 auth_bytes=b"",
             )
         else:
-            is_inside = self.state is State.INSIDE
+            is_inside = self.state is GateState.INSIDE
             answer = SaslAuthenticateResponse(
                 error_code=ErrorCode.NONE,
                 auth_bytes=token,
@@ -203,7 +206,7 @@ class Passage:
         try:
             answer = self._evaluate(token, now_ms)
         except AuthenticationFailed as reason:
-            self.state = State.REFUSED
+            self.state = GateState.REFUSED
             return Step(answer=[], refusal=str(reason))
         return Step(answer=[SIZE.pack(len(answer)), answer])
 
@@ -289,7 +292,7 @@ class Passage:
                 f"{principal}"
             )
         self.principal = principal
-        self.state = State.INSIDE
+        self.state = GateState.INSIDE
         lifetime_ms = self._gate.session_lifetime_ms
         if lasts_ms is None:
             served_ms = lasts_ms = lifetime_ms

@@ -79,7 +79,7 @@ class Secret:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Login:
+class JaasLogin:
     """A JAAS line: what we log in with, and who may log in here, by name."""
 
     username: str | None = None
@@ -119,7 +119,7 @@ class ListenerSecurity:
     """The TLS and SASL that one listener asks of its clients."""
 
     tls: ServerTls | None = None
-    logins: Mapping[Mechanism, Login] | None = None
+    logins: Mapping[Mechanism, JaasLogin] | None = None
     """The mechanisms enabled, None without SASL."""
     session_lifetime_ms: int = 0
     """For how long a client's word is taken (connections.max.reauth.ms, KIP-368); 0 for ever."""
@@ -148,7 +148,7 @@ class ListenerSettings(Protocol):
         """Return a listener's own value of a setting, or the one for all."""
 
 
-def parse_jaas(line: str) -> Login:
+def parse_jaas(line: str) -> JaasLogin:
     """Return what a JAAS line says. Raises ValueError, which does not quote it."""
     found = _JAAS_LINE.fullmatch(line)
     if found is None:
@@ -156,7 +156,7 @@ def parse_jaas(line: str) -> Login:
     if found["module"] not in _MODULES:
         raise ValueError(f"{found['module']} is none of {', '.join(_MODULES)}")
     options = {name: "".join(values) for name, *values in _OPTION.findall(found["options"])}
-    return Login(
+    return JaasLogin(
         username=options.get("username"),
         password=options.get("password"),
         users={
@@ -203,7 +203,7 @@ def _tls(config: ListenerSettings, listener: Listener) -> ServerTls:
     )
 
 
-def _logins(config: ListenerSettings, listener: Listener) -> Mapping[Mechanism, Login]:
+def _logins(config: ListenerSettings, listener: Listener) -> Mapping[Mechanism, JaasLogin]:
     enabled = config.of_listener(listener.name, "sasl.enabled.mechanisms")
     if not enabled:
         raise BadSecurity("sasl.enabled.mechanisms", f"missing: {listener} asks for SASL")
@@ -228,10 +228,10 @@ def _tokens(config: ListenerSettings, listener: Listener) -> TokenRules:
     )
 
 
-def _login(config: ListenerSettings, listener: Listener, mechanism: Mechanism) -> Login:
+def _login(config: ListenerSettings, listener: Listener, mechanism: Mechanism) -> JaasLogin:
     own = config.listener_settings.get(listener.name, {})
-    login: Login | None = own.get(f"{mechanism.value.lower()}.{JAAS}")
-    return login or config.of_listener(listener.name, JAAS) or Login()
+    login: JaasLogin | None = own.get(f"{mechanism.value.lower()}.{JAAS}")
+    return login or config.of_listener(listener.name, JAAS) or JaasLogin()
 
 
 def inter_broker_security(config: ListenerSettings) -> Security:

@@ -16,8 +16,8 @@ import trio
 from broker.log.results import FileSlice
 from broker.security.settings import ServerTls
 from broker.sending import Part, PeerGone, read_whole
-from runtime.pages.renewed_context import RenewedContext
 from wire.net.ciphertext import Ciphertext
+from wire.net.tls_context import RenewedContext
 
 HANDSHAKE_RECORD: Final = 0x16
 """The first byte of every TLS conversation."""

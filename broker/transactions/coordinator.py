@@ -40,14 +40,14 @@ SLOW_LOAD_MS: Final = 1_000
 Result = TypeVar("Result")
 
 
-class Decision(NamedTuple):
+class TransactionDecision(NamedTuple):
     """The answer, and the records that have to be safe before it is given."""
 
     answer: object
     records: tuple[TransactionRecord, ...] = ()
 
 
-Decide: TypeAlias = Callable[[Transactions, int], Decision]
+Decide: TypeAlias = Callable[[Transactions, int], TransactionDecision]
 """Given the transactions and the time of day in milliseconds."""
 
 
@@ -112,7 +112,9 @@ class TransactionCoordinator:
         return await self._who(asked.transactional_id, partial(_init, asked))
 
     async def _who(
-        self, transactional_id: str, decide: Callable[[int | None, Transactions, int], Decision]
+        self,
+        transactional_id: str,
+        decide: Callable[[int | None, Transactions, int], TransactionDecision],
     ) -> Producer | ErrorCode:
         """Decide who a producer is, with a producer id that nobody has where that is needed."""
         fresh_id: int | None = None
@@ -163,7 +165,7 @@ class TransactionCoordinator:
         return _code(
             await self.ask(
                 transactional_id,
-                lambda known, _: Decision(
+                lambda known, _: TransactionDecision(
                     decisions.verify(known.get(transactional_id), producer, partition)
                 ),
             )
@@ -172,7 +174,7 @@ class TransactionCoordinator:
     async def describe(self, transactional_id: str) -> TransactionMetadata | ErrorCode:
         """Return what is kept of an id; TRANSACTIONAL_ID_NOT_FOUND where that is nothing."""
         found = await self.ask(
-            transactional_id, lambda known, _: Decision(known.get(transactional_id))
+            transactional_id, lambda known, _: TransactionDecision(known.get(transactional_id))
         )
         if found is None:
             return ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
@@ -362,34 +364,36 @@ def _end(
     fresh_id: int | None,
     known: Transactions,
     now_ms: int,
-) -> Decision:
+) -> TransactionDecision:
     before = known.get(transactional_id)
     decided = ending.end(before, asked, fresh_id, now_ms)
     if isinstance(decided, NeedsProducerId):
-        return Decision(decided)
+        return TransactionDecision(decided)
     after = decided.kept or before
     if decided.error is not ErrorCode.NONE or after is None:
         return _code_of(transactional_id, decided)
-    return Decision(ending.successor(after), _records(transactional_id, decided))
+    return TransactionDecision(ending.successor(after), _records(transactional_id, decided))
 
 
-def _init(asked: InitProducer, fresh_id: int | None, known: Transactions, now_ms: int) -> Decision:
+def _init(
+    asked: InitProducer, fresh_id: int | None, known: Transactions, now_ms: int
+) -> TransactionDecision:
     transactional_id = asked.transactional_id
     decided = decisions.init_producer(
         known.get(transactional_id), asked.expected, asked.timeout_ms, fresh_id, now_ms
     )
     if isinstance(decided, NeedsProducerId):
-        return Decision(decided)
+        return TransactionDecision(decided)
     if decided.error is not ErrorCode.NONE:
         return _code_of(transactional_id, decided)
     kept = decided.kept
     assert kept is not None
     producer = Producer(producer_id=kept.producer_id, epoch=kept.producer_epoch)
-    return Decision(producer, ((transactional_id, kept),))
+    return TransactionDecision(producer, ((transactional_id, kept),))
 
 
-def _code_of(transactional_id: str, decided: Decided) -> Decision:
-    return Decision(decided.error, _records(transactional_id, decided))
+def _code_of(transactional_id: str, decided: Decided) -> TransactionDecision:
+    return TransactionDecision(decided.error, _records(transactional_id, decided))
 
 
 def _records(transactional_id: str, decided: Decided) -> tuple[TransactionRecord, ...]:

@@ -13,7 +13,7 @@ from typing import Final
 
 from broker.zookeeper import tree
 from broker.zookeeper.at_once import all_of
-from broker.zookeeper.tree import MalformedNode, PartitionState, TopicAssignment
+from broker.zookeeper.tree import LeaderAndIsr, MalformedNode, TopicAssignment
 from runtime.coordination.zookeeper import (
     BadVersion,
     Check,
@@ -106,7 +106,7 @@ class ControllerStore:
 
     async def read_states(
         self, partitions: Iterable[TopicPartition]
-    ) -> tuple[dict[TopicPartition, PartitionState], frozenset[str]]:
+    ) -> tuple[dict[TopicPartition, LeaderAndIsr], frozenset[str]]:
         """Return the states of the partitions that have one, and topics with a malformed one.
 
         A state that is not understood is not a missing one: as new, its partition would be given
@@ -114,7 +114,7 @@ class ControllerStore:
         """
         malformed: set[str] = set()
 
-        async def read(partition: TopicPartition) -> PartitionState | None:
+        async def read(partition: TopicPartition) -> LeaderAndIsr | None:
             path = tree.state_path(*partition)
             node = await self._zookeeper.get(path)
             if node is None:
@@ -138,7 +138,7 @@ class ControllerStore:
     async def write(
         self,
         begun: Mapping[str, TopicAssignment],
-        states: Iterable[tuple[TopicPartition, PartitionState]],
+        states: Iterable[tuple[TopicPartition, LeaderAndIsr]],
         finished: Mapping[str, TopicAssignment],
     ) -> None:
         """Write assignments, then states, then assignments, in as few transactions as may be.
@@ -241,7 +241,7 @@ def _assign(name: str, assignment: TopicAssignment) -> SetData:
     return SetData(path=tree.topic_path(name), data=tree.encode_topic(assignment))
 
 
-def _write_state(partition: TopicPartition, state: PartitionState) -> list[Operation]:
+def _write_state(partition: TopicPartition, state: LeaderAndIsr) -> list[Operation]:
     path, data = tree.state_path(*partition), tree.encode_state(state)
     if state.version == 0:
         return [Create(path=tree.partition_path(*partition)), Create(path=path, data=data)]

@@ -25,10 +25,10 @@ from runtime.coordination.zookeeper import (
     BadVersion,
     Create,
     Delete,
-    Node,
     NodeExists,
     NoNode,
     SessionState,
+    ZNode,
     ZooKeeper,
     ZooKeeperUnreachable,
 )
@@ -119,19 +119,21 @@ class ClusterStore:
         return self._decoded(broker_id, node)
 
     async def _restore_registration(
-        self, path: str, data: bytes, broker_id: int, present: Node
+        self, path: str, data: bytes, broker_id: int, present: ZNode
     ) -> None:
-        """Write our own registration again if somebody has written something else over it."""
+        """Write our own registration again if it says something else than it is to say."""
+        wanted = tree.decode_broker(broker_id, data, present.created_zxid, self._inter_broker)
         try:
-            self._decoded(broker_id, present)
+            if self._decoded(broker_id, present) == wanted:
+                return
         except MalformedNode as fault:
             _LOG.error("the registration is written again: %s", fault)
-            try:
-                await self.zookeeper.set(path, data, version=present.version)
-            except (NoNode, BadVersion) as error:
-                raise ZooKeeperUnreachable(f"{path} vanished while it was restored") from error
+        try:
+            await self.zookeeper.set(path, data, version=present.version)
+        except (NoNode, BadVersion) as error:
+            raise ZooKeeperUnreachable(f"{path} vanished while it was restored") from error
 
-    def _decoded(self, broker_id: int, node: Node) -> BrokerRegistration:
+    def _decoded(self, broker_id: int, node: ZNode) -> BrokerRegistration:
         return tree.decode_broker(broker_id, node.data, node.created_zxid, self._inter_broker)
 
     async def _create_registration(self, path: str, data: bytes, broker_id: int) -> None:
@@ -305,11 +307,15 @@ class ClusterStore:
         node = await self.zookeeper.get(path)
         return None if node is None else tree.decode_config_change(path, node.data)
 
-    async def allocate_producer_ids(self, broker_id: int) -> ProducerIdBlock:
-        """Take the next thousand producer ids for this broker; no other will ever get them."""
+    async def last_producer_id(self) -> int:
+        """Return the last producer id that any broker has taken, -1 for none."""
+        return _last_producer_id(await self.zookeeper.get(tree.PRODUCER_IDS))
+
+    async def allocate_producer_ids(self, broker_id: int, above: int = -1) -> ProducerIdBlock:
+        """Take the next thousand producer ids above this one; no other broker will get them."""
         while True:
             node = await self.zookeeper.get(tree.PRODUCER_IDS)
-            first = 0 if node is None else tree.decode_producer_ids(node.data).last + 1
+            first = max(_last_producer_id(node), above) + 1
             block = ProducerIdBlock(
                 broker_id=broker_id, first=first, last=first + PRODUCER_ID_BLOCK - 1
             )
@@ -329,6 +335,12 @@ class ClusterStore:
     ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[list[str] | None]]:
         """Open a channel of the registered brokers' ids: now, and after each change."""
         return self.zookeeper.watch_children(tree.BROKERS)
+
+    def watch_broker(
+        self, name: str
+    ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[ZNode | None]]:
+        """Open a channel of one broker's registration: now, and after each change."""
+        return self.zookeeper.watch_data(f"{tree.BROKERS}/{name}")
 
     def watch_topics(
         self,
@@ -356,7 +368,7 @@ class ClusterStore:
 
     def watch_controller(
         self,
-    ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[Node | None]]:
+    ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[ZNode | None]]:
         """Open a channel of the controller's node; `tree.decode_controller` reads it."""
         return self.zookeeper.watch_data(tree.CONTROLLER)
 
@@ -372,3 +384,11 @@ def change_number(name: str) -> int:
     number = name.rpartition("_")[2]
     is_one = number.isascii() and number.isdigit() and len(number) <= 10
     return int(number) if is_one else NO_CHANGE
+
+
+def _last_producer_id(node: ZNode | None) -> int:
+    """Return the last id that a node says was taken; Apache Kafka makes it before it takes any.
+
+    Raises MalformedNode.
+    """
+    return tree.decode_producer_ids(node.data).last if node is not None and node.data else -1

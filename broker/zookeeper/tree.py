@@ -110,7 +110,7 @@ class TopicAssignment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionState:
+class LeaderAndIsr:
     """The leader and the ISR of a partition; `leader` is -1 when nobody can lead."""
 
     leader: int
@@ -319,7 +319,7 @@ def decode_topic(topic: str, data: bytes) -> TopicAssignment:
         raise MalformedNode(f"{topic_path(topic)}: {error!r}") from error
 
 
-def encode_state(state: PartitionState) -> bytes:
+def encode_state(state: LeaderAndIsr) -> bytes:
     """Return a partition's state (version 1)."""
     value = {
         "version": 1,
@@ -333,11 +333,11 @@ def encode_state(state: PartitionState) -> bytes:
     )
 
 
-def decode_state(path: str, data: bytes, version: int) -> PartitionState:
+def decode_state(path: str, data: bytes, version: int) -> LeaderAndIsr:
     """Return a partition's state; `version` is the node's. Raises MalformedNode."""
     value = load_json(path, data)
     try:
-        return PartitionState(
+        return LeaderAndIsr(
             leader=_leader(value["leader"]),
             leader_epoch=_id(value["leader_epoch"]),
             isr=tuple(map(_id, value["isr"])),

@@ -5,14 +5,16 @@ from dataclasses import MISSING, Field
 from typing import Any, Final
 
 from broker.config import ACCEPTED_WITHOUT_EFFECT, SETTINGS
+from broker.setting_descriptions import explained
 from docs.generate.markdown import literal, page, section, table
 
 INTRODUCTION: Final = """
 `broker run` reads a `server.properties` in Kafka's format, and `--override KEY=VALUE` sets one of
-these names. Names, meanings and defaults are those of Apache Kafka 3.9, whose documentation
-explains them. A key that is unknown, and a value beyond its limits, is refused by file, line and
-key. Older names in other units (`log.retention.hours`, `log.roll.hours`, `log.dir`) are taken as
-well. [Bundled brokers](../operate/bundled-brokers.md) explains what is about TLS and SASL.
+these names. Names, meanings and defaults are those of Apache Kafka 3.9, and `broker configs
+describe` shows what counts now. A key that is unknown, and a value beyond its limits, is refused by
+file, line and key. Older names in other units (`log.retention.hours`, `log.roll.hours`, `log.dir`)
+are taken as well. [Bundled brokers](../operate/bundled-brokers.md) explains what is about TLS and
+SASL.
 """
 
 WITHOUT_EFFECT: Final = "These are taken so that Kafka's own sample file starts a broker."
@@ -24,7 +26,7 @@ def broker_settings_page() -> str:
     return page(
         "Settings of a bundled broker",
         INTRODUCTION,
-        table(("setting", "value", "default"), _rows()),
+        table(("setting", "value", "default", "meaning"), _rows()),
         section(
             "Settings without effect",
             WITHOUT_EFFECT,
@@ -33,9 +35,9 @@ def broker_settings_page() -> str:
     )
 
 
-def _rows() -> Iterator[tuple[str, str, str]]:
+def _rows() -> Iterator[tuple[str, str, str, str]]:
     for name, entry in SETTINGS.items():
-        yield literal(name), _kind(entry), _default(entry)
+        yield literal(name), _kind(entry), _default(entry), explained(name)[1] or ""
 
 
 def _kind(entry: Field[Any]) -> str:

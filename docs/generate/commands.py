@@ -32,8 +32,9 @@ own.
 
 A promotion whose reader has gone (`| head`) goes on to its end all the same, and ends with its
 own status. An audit that cannot tell of some partitions names them and compares the others: 1 if
-those have findings, else 2. A `spark-audit` that a signal ends says so with 130 or 143, and its
-last result stays.
+those have findings, else 2. A corrupt batch is listed as a finding, and nobody knows what is in it:
+2, unless there are other findings. So is one in what the audit itself needs, as in a map. A
+`spark-audit` that a signal ends says so with 130 or 143, and its last result stays.
 """
 
 

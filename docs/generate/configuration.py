@@ -2,85 +2,43 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from docs.generate.markdown import code, literal, page, section, table
-from runtime.configuration.config import MEANINGS, asked_keys
-from runtime.configuration.yaml_section import NO_DEFAULT, REQUIRED, Key
+from runtime.configuration.config import MEANINGS
+from runtime.configuration.reading.section import NO_DEFAULT, REQUIRED, Key
+from runtime.configuration.schema.every_key import EXAMPLE, all_keys
 
-EVERY_SECTION: Final = """
-clusters:
-  dc1: {bootstrap: ["k:9092"], security_protocol: SASL_SSL, sasl: {mechanism: PLAIN, username: u, password: p}}
-  dc2: {bootstrap: ["k:9092"], security_protocol: SASL_SSL, sasl: {mechanism: OAUTHBEARER, token_command: [c]}}
-flows:
-  - {source: dc1, target: dc2, throttle: {topics: {"pattern": 1048576}}}
-coordination: {zookeeper: "w:2181", auth: {username: u, password: p}, tls: {check_hostname: true}}
-"""  # noqa: E501 - a file for the parser, not for people
-"""A file that has the parser ask for all keys that there are."""
-
-EXAMPLE: Final = """
-clusters:
-  dc1: {bootstrap: [kafka1.dc1:9092, kafka2.dc1:9092]}
-  dc2: {bootstrap: [kafka1.dc2:9092, kafka2.dc2:9092]}
-flows:
-  - source: dc1
-    target: dc2
-    topics: {include: ["orders.*"], exclude: [".*-scratch"]}
-    groups: {include: [".*"]}
-coordination:
-  zookeeper: witness1:2181,witness2:2181,witness3:2181
-  auth: {username: kafka-dr, password_file: /etc/kafka-dr/witness.secret}
-failover:
-  initial_active: dc1
-  drain_timeout_ms: 60000
-audit:
-  output: /var/lib/kafka-dr/audit
-metrics:
-  mirror_port: 9401
-""".strip()
+GROUPS: Final = ("clusters", "flows[]", "coordination", "failover", "audit", "metrics")
+"""The sections of the file, as people write them."""
 
 INTRODUCTION: Final = """
-Every program reads the same YAML file, validates all of it, and names a mistake by file, line and
-key. The file's name is `dc.yaml` in these pages. Patterns are regular expressions that have to
-match a whole name.
+Every program reads the same YAML file, validates all of it, and names all mistakes at once, each by
+file, line and key. The file's name is `dc.yaml` in these pages. Patterns are regular expressions
+that have to match a whole name.
 
 A secret need not stand in the file: `${NAME}` takes it from the environment, and the key with
-`_file` behind it names a file that holds it. Certificates and keys are PEM files.
+`_file` behind it names a file that holds it. Certificates and keys are PEM files,
+those of a cluster also PKCS12 (`client`).
+
+`mirror config validate` reads the file and asks nobody, `mirror config example` prints one to
+begin with, and `mirror config schema` prints a JSON Schema, by which editors complete and check it.
+
+What several sections have alike is written once: an anchor (`&name`), and `<<: *name` where it is
+taken over. A key that stands in the section itself goes before one that is taken over. No program
+reads a section of the file that is called `x-...`, which is a place for anchors. The folder
+`deploy/configuration` of the source has files to start from.
 """
 
 _LARGE: Final = re.compile(r"`?\b(?P<digits>\d{7,})\b`?")
-
-PLACES: Final = (
-    (re.compile(r"\[\d+\]"), "[]"),
-    (re.compile(r"^clusters\.\w+\."), "clusters.<name>."),
-    (re.compile(r"^audit\.evidence\.\w+$"), "audit.evidence.<name>"),
-    (re.compile(r"\.throttle\.topics\.\w+$"), ".throttle.topics.<pattern>"),
-)
-"""What stands for a number or name of the file in the name of a key."""
 
 
 def configuration_page() -> str:
     """Return the page."""
     keys = all_keys()
-    groups = dict.fromkeys(key.partition(".")[0] for key in keys)
+    groups = sorted({key.partition(".")[0] for key in keys}, key=GROUPS.index)
     parts = [section(literal(group), _table(keys, group)) for group in groups]
     return page("Configuration", INTRODUCTION, code(EXAMPLE, "yaml"), *parts)
-
-
-def all_keys() -> Mapping[str, Key]:
-    """Return how each key is read, by its name in the documentation."""
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "dc.yaml"
-        file.write_text(EVERY_SECTION)
-        return {_named(key): how for key, how in asked_keys(file).items()}
-
-
-def _named(key: str) -> str:
-    for pattern, name in PLACES:
-        key = pattern.sub(name, key)
-    return key
 
 
 def _table(keys: Mapping[str, Key], group: str) -> str:

@@ -12,6 +12,7 @@ from offset_translation.checkpoint import Checkpoint, checkpoint_topic_name
 from offset_translation.map_records import MirrorProducer, Reached, map_topic_name
 from offset_translation.offset_sync import OffsetSync
 from offset_translation.runs import Place
+from runtime.coordination.map_writers import Registration, number_record
 
 INTRODUCTION: Final = f"""
 The mirror keeps what it has to know beside the mirrored records, in topics on the target. The
@@ -33,6 +34,7 @@ RECORDS: Final = (
     ("trimmed", map_records.trimmed("orders", 3, Place(20))),
     ("target topic", map_records.target_topic("orders", 3, UUID(int=0x5678))),
     ("set aside", map_records.set_aside("orders", 3, source_start=52, source_end=57)),
+    ("writer", number_record(Registration("12" * 16, 7))),
 )
 """One of each kind, of orders-3."""
 

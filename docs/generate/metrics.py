@@ -6,16 +6,20 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 
 from broker.log.cleaner_metrics import CleanerMetrics, CleanerState
 from broker.metrics import BrokerCollector, BrokerState, RequestMetrics
 from docs.generate.markdown import literal, page, section, sentence, table
 from failover.bootstrap.active_site import FollowedSite
-from failover.bootstrap.endpoint import EndpointCollector
+from failover.bootstrap.endpoint_metrics import EndpointCollector
+from failover.canary.watch import CanaryCollector, latency_histogram
 from failover.journal.journal import Journal
 from failover.journal.steps import PromotionKind, PromotionState
+from failover.serve.automatic_metrics import AutomaticCollector
 from failover.serve.exporter import StatusCollector
+from failover.serve.readiness import ReadinessCollector
 from failover.view.status import Status
 from mirror.report.exporter import FlowCollector
 from mirror.report.pages import GAUGES
@@ -43,7 +47,10 @@ def metrics_page() -> str:
         "Metrics and alerts",
         INTRODUCTION,
         section("`mirror run`", _table([*_rows(_mirror()), *_many()])),
-        section("`failover serve`", _table(_rows(_failover()))),
+        section(
+            "`failover serve`",
+            _table(_rows(_failover())),
+        ),
         section("`failover bootstrap`", _table(_rows(_bootstrap()))),
         section("`spark-audit`", _table(_rows(_audit()))),
         section("Bundled brokers", _table(_rows(_broker()))),
@@ -55,6 +62,15 @@ ALERTS_ARE: Final = """
 `deploy/prometheus/alerts.yml` holds these rules. The recovery point objective is the 30 s in
 `RecoveryPointExceeded`.
 """.strip()
+
+
+def _canary() -> Iterator[Metric]:
+    registry = CollectorRegistry()
+    latency_histogram(registry)
+    yield from CanaryCollector().collect()
+    for family in registry.collect():
+        vars(family)["_labelnames"] = ("flow",)  # a histogram keeps them in its samples
+        yield family
 
 
 def _table(rows: Iterable[Row]) -> str:
@@ -96,7 +112,12 @@ def _failover() -> Iterable[Metric]:
     collector.status = Status(
         active=ActiveSite(site="dc2", epoch=1), sites=(), flows=(), unfinished=None, last=done
     )
-    return collector.collect()
+    return [
+        *collector.collect(),
+        *ReadinessCollector().collect(),
+        *AutomaticCollector({}).collect(),
+        *_canary(),
+    ]
 
 
 def _bootstrap() -> Iterable[Metric]:

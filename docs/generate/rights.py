@@ -23,11 +23,13 @@ mirror acls --program failover --principal User:failover dc.yaml
   output says so.
 - The right to get a producer id is WRITE on any topic, and before Apache Kafka 3.0
   IDEMPOTENT_WRITE on the cluster.
-- A planned promotion away from Apache Kafka needs more: its source is closed by a DENY of WRITE,
-  so the users of `mirror` and `failover` have to be [in
+- A planned promotion away from Apache Kafka needs more: its source is closed by DENYs of WRITE
+  and CREATE, so the users of `mirror` and `failover` have to be [in
   `super.users`](../operate/apache-kafka.md) there.
 - Bundled brokers are closed by a setting, so the rights to close Apache Kafka are not needed for
   them, and the other way round.
+- What only a command of a person needs says "if it is given". `mirror acls` prints it with
+  `--orders`; take it back when the command has done its work.
 - `mirror check` names what is missing for topics. The optional rights of the mirror turn off what
   they are for, and nothing else.
 """

@@ -7,6 +7,7 @@ from textwrap import dedent
 from typing import Final
 
 from docs.generate.markdown import code, literal, page, section, table
+from failover.automatic import votes
 from failover.client.carried import Carried
 from failover.client.position_handover import Handover
 from failover.journal import journal
@@ -20,6 +21,7 @@ from runtime.coordination.witness import (
     FlowCommand,
     Pair,
     RunningFlow,
+    SetTopics,
     WitnessPaths,
     WorkerInfo,
 )
@@ -59,12 +61,25 @@ TREE: Final = (
         "Who may write the flow's map: producer ids, and up to where an older map was adopted.",
     ),
     (PATHS.checkpoint_writers(*FLOW), "", "The same of the flow's checkpoints."),
+    (
+        PATHS.making_producer(*FLOW),
+        "ephemeral",
+        "The leader that makes the producer id of mirrored records, once.",
+    ),
     (PATHS.lease, "ephemeral", "The one controller."),
+    (PATHS.hold, "", "Who keeps promotions from beginning, when and why: `failover hold`."),
+    (PATHS.vote("<voter>"), "ephemeral", "What a voter sees: `failover serve --voter NAME`."),
     (f"{PATHS.journals}/<epoch>", "", "The journal of one promotion."),
     (
         f"{PATHS.all_journal_parts}/<epoch>/<part>",
         "",
         "A long value of a journal, or a part of one: JSON, compressed with zlib.",
+    ),
+    (PATHS.patterns, "", "The patterns with which a set of topics has begun."),
+    (
+        f"{PATHS.sets}/<set>/...",
+        "",
+        "The same of one set of topics. Lease, hold, votes, members and writers are shared.",
     ),
     (MEMBER, "ephemeral", "How far a member of a group got; the group's name is percent-encoded."),
 )
@@ -76,6 +91,7 @@ VALUES: Final = (
     (PATHS.worker(*FLOW), WorkerInfo),
     (PATHS.command(*FLOW), FlowCommand),
     (PATHS.running(*FLOW), RunningFlow),
+    (PATHS.patterns, SetTopics),
 )
 
 
@@ -89,6 +105,7 @@ def witness_page() -> str:
         section("How partitions move between workers", code(_block(handover))),
         section("Orders", code(_block(orders))),
         section("Where the source ended", code(_block(known_ends), "text")),
+        section("A voter's node", code(_block(votes), "text")),
         section("The journal of a promotion", JOURNALS, code(_block(journal), "text")),
         section("A member's node", code(HANDOVER, "json")),
     )

@@ -1,5 +1,8 @@
 """`failover bootstrap`: what unmodified clients of any language have in `bootstrap.servers`.
 
-`active_site` follows who is active, `relay` carries a connection to a broker of that site as long
-as it asks for nothing but the way (`the_way`), `endpoint` listens and counts.
+`endpoint` listens and counts; `active_site` follows who is active. Where clients look again,
+`relay` carries what asks for the way (`the_way`). Where they are forwarded, `forwarding` carries
+all: `spoken` says which versions, `addresses` which brokers, `produce_requests` and `owned_ids`
+whose batches; `leaving` has members leave before a planned switch, `arrivals` has them ask first
+behind it.
 """

@@ -3,16 +3,19 @@
 import logging
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import trio
 
+from failover.bootstrap.arrivals import ClientArrivals, may_be_amid_switch
+from failover.bootstrap.group_members import GroupMembers
 from runtime.configuration.config import Configuration
 from runtime.configuration.witness_session import open_witness
-from runtime.coordination.witness import ActiveSite, WitnessGarbled, WitnessPaths
+from runtime.coordination.witness import ActiveSite, WitnessGarbled
 from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperFault
 from runtime.pair.opening import PairContradicted, PairUnknown, open_clusters, require_pair
+from runtime.process.clock import wall_ms
 from runtime.process.fault_note import FaultNote
 from runtime.process.tasks import background_tasks
 from wire.net import Cluster
@@ -22,61 +25,91 @@ _LOG = logging.getLogger(__name__)
 LOOK_AGAIN_S: Final = 10.0
 """So often the clusters are asked whether they contradict the witness."""
 TRY_AGAIN_S: Final = 1.0
+ASK_TIMEOUT_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ShownSite:
     """The site that clients are shown, and of which epoch; or why they are shown none."""
 
     site: str | None
     epoch: int
     reason: str = ""
+    is_moving: bool = False
+    """A planned promotion leads away from the site."""
+    told: str | None = field(default=None, compare=False)
+    """The site that the witness has named for this epoch, also while none is shown."""
 
 
-NOT_KNOWN: Final = Answer(None, -1, "the witness has not been read yet")
+NOT_KNOWN: Final = ShownSite(None, -1, "the witness has not been read yet")
 
 
 def next_answer(
-    before: Answer, said: ActiveSite | None, doubt: str | None, known: Collection[str]
-) -> Answer:
+    before: ShownSite, said: ActiveSite | None, doubt: str | None, known: Collection[str]
+) -> ShownSite:
     """Return the answer where the witness has `said` this last, and the clusters have a `doubt`.
 
-    An epoch only grows: a lower one comes from an old copy of the witness. `known` are the sites of
-    the configuration.
+    An epoch only grows, and is of one site: another one comes from an old copy of the witness, or
+    from somebody else. `known` are the sites of the configuration.
     """
     if said is None:
         return before
     if doubt is not None:
-        return Answer(None, before.epoch, doubt)
+        return ShownSite(None, before.epoch, doubt, told=before.told)
     if said.epoch < before.epoch:
-        return Answer(
+        return ShownSite(
             None,
             before.epoch,
             f"the witness says epoch {said.epoch}, and has said {before.epoch} before: it is an "
             "old copy. `failover recover` shows what the clusters say",
+            told=before.told,
+        )
+    if said.epoch == before.epoch and before.told not in (None, said.site):
+        return ShownSite(
+            None,
+            before.epoch,
+            f"the witness says that {said.site} is active in epoch {said.epoch}, and has said "
+            f"{before.told} before: a switch begins an epoch. `failover recover` shows what the "
+            "clusters say; where it is right, start this program again",
+            told=before.told,
         )
     if said.site not in known:
-        return Answer(None, said.epoch, f"{said.site}, which is active, is not under `clusters`")
-    return Answer(said.site, said.epoch)
+        reason = f"{said.site}, which is active, is not under `clusters`"
+        return ShownSite(None, said.epoch, reason, told=said.site)
+    return ShownSite(said.site, said.epoch, is_moving=said.moving_to is not None, told=said.site)
 
 
 class FollowedSite:
-    """The present answer; `changed` is set, and made anew, whenever the site is another one."""
+    """The present answer.
+
+    `changed` is set, and made anew, whenever the site is another one, or was left and is back.
+    `news` is, whenever anything is new.
+    """
 
     def __init__(self) -> None:
         self.answer = NOT_KNOWN
+        self.arrivals = ClientArrivals()
+        self._last_shown: tuple[str, int] | None = None
+        """A site and an epoch."""
         self.changed = trio.Event()
+        self.news = trio.Event()
         self.is_witness_up = False
 
-    def take(self, answer: Answer) -> None:
+    def take(self, answer: ShownSite) -> None:
         """Answer this from now on."""
         before, self.answer = self.answer, answer
-        if answer.site == before.site:
+        if answer != before:
+            news, self.news = self.news, trio.Event()
+            news.set()
+        if (answer.site, answer.epoch) == (before.site, before.epoch):
             return
         if answer.site is None:
             _LOG.error("no site is shown to clients: %s", answer.reason)
         else:
             _LOG.info("clients are shown %s, epoch %d", answer.site, answer.epoch)
+            if self._last_shown not in {None, (answer.site, answer.epoch)}:
+                self.arrivals.begin(trio.current_time())
+            self._last_shown = answer.site, answer.epoch
         changed, self.changed = self.changed, trio.Event()
         changed.set()
 
@@ -87,6 +120,8 @@ class SiteFollower:
     def __init__(self, configuration: Configuration, followed: FollowedSite) -> None:
         self._configuration = configuration
         self._followed = followed
+        self.members = GroupMembers()
+        """Those of forwarded connections, for whom this session speaks to the witness."""
         self._witness = FaultNote("the witness")
         self._pair = FaultNote("the pair")
         self._said: ActiveSite | None = None
@@ -94,6 +129,8 @@ class SiteFollower:
         self._doubt: str | None = NOT_KNOWN.reason
         """Why that is not believed."""
         self._spoken = trio.Event()
+        self._zookeeper: ZooKeeper | None = None
+        """The present session with the witness."""
 
     async def run(self) -> None:
         """Follow, in a new session whenever one has failed."""
@@ -105,18 +142,36 @@ class SiteFollower:
                     background_tasks() as tasks,
                 ):
                     tasks.start_soon(self._listen, zookeeper)
+                    paths = self._configuration.coordination.paths
+                    tasks.start_soon(self.members.keep_registered, zookeeper, paths)
+                    self._zookeeper = zookeeper
                     await self._hold_against_clusters(zookeeper, clusters)
             except (ZooKeeperFault, WitnessGarbled) as error:
+                self._zookeeper = None
                 self._followed.is_witness_up = False
                 self._witness.note(f"cannot be read, what is known stays: {error}")
             await trio.sleep(TRY_AGAIN_S)
 
+    async def ask(self) -> ActiveSite | None:
+        """Return what the witness says now; None if it does not say."""
+        zookeeper = self._zookeeper
+        if zookeeper is None:
+            return None
+        path = self._configuration.coordination.paths.active
+        with trio.move_on_after(ASK_TIMEOUT_S), suppress(ZooKeeperFault, WitnessGarbled):
+            await zookeeper.sync()
+            node = await zookeeper.get(path)
+            return None if node is None else ActiveSite.decode(node.data)
+        return None
+
     async def _listen(self, zookeeper: ZooKeeper) -> None:
         """Take the witness's word at once, also while a look at the clusters takes long."""
-        path = WitnessPaths(root=self._configuration.coordination.path).active
+        path = self._configuration.coordination.paths.active
         async with zookeeper.watch_data(path) as values:
             async for node in values:
                 if node is not None:
+                    if self._said is None and may_be_amid_switch(node.modified_ms, wall_ms()):
+                        self._followed.arrivals.begin(trio.current_time())
                     with suppress(WitnessGarbled):  # the look at the clusters says so
                         self._said = ActiveSite.decode(node.data)
                 self._tell()

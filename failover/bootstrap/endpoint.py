@@ -3,104 +3,100 @@
 import logging
 import random
 import ssl
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 import trio
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from failover.bootstrap.active_site import FollowedSite, SiteFollower
-from failover.bootstrap.relay import Patience, carry, reach_broker
+from failover.bootstrap.addresses import BrokerNames, BrokerPorts
+from failover.bootstrap.broker_addresses import BrokerAddresses
+from failover.bootstrap.byte_budget import ByteBudget
+from failover.bootstrap.endpoint_metrics import (
+    FULL,
+    HANDSHAKE,
+    NO_SITE,
+    NOT_THE_WAY,
+    PRODUCER_ID,
+    UNREACHABLE,
+    EndpointCollector,
+)
+from failover.bootstrap.forwarding import ForwardedConnection, Forwarding, ForwardingCounts
+from failover.bootstrap.owned_ids import IdNotKnown
+from failover.bootstrap.relay import IdleLimits, carry, reach_broker
+from failover.bootstrap.spoken import NotCarried
 from failover.bootstrap.the_way import NotTheWay
 from runtime.configuration.bootstrap_section import BootstrapConfig
 from runtime.configuration.config import ClusterConfig, Configuration, ConfigurationError
+from runtime.configuration.reading.addresses import in_brackets
 from runtime.pages.metrics import AddressInUse, serve_metrics
-from runtime.pages.renewed_context import RenewedContext
+from runtime.pages.set_metrics import SetsCollector
+from runtime.pair.opening import open_clusters
 from runtime.process.fault_note import FaultNote
 from runtime.process.open_files import allow_many_files, most_open
 from runtime.process.tasks import background_tasks
 from runtime.process.unforeseen import keep_at_work
 from wire.net.errors import AuthenticationFailed, BrokerUnreachable
-from wire.net.tls import make_context, reason_of
+from wire.net.tls_context import RenewedContext, make_context, reason_of
+from wire.net.transport import Address
+from wire.primitives import MalformedMessage
 
 _LOG = logging.getLogger(__name__)
 
 HANDSHAKE_TIMEOUT_S: Final = 10.0
-NO_SITE: Final = "no-site"
-UNREACHABLE: Final = "unreachable"
-NOT_THE_WAY: Final = "other-request"
-FULL: Final = "full"
-"""It was let go for a new one: there were as many as there may be."""
-HANDSHAKE: Final = "handshake"
-REASONS: Final = (NO_SITE, UNREACHABLE, NOT_THE_WAY, FULL, HANDSHAKE)
-
-
-class EndpointCollector(Collector):
-    """What the endpoint does, as metrics."""
-
-    def __init__(self, followed: FollowedSite) -> None:
-        self._followed = followed
-        self.open = 0
-        self.carried = 0
-        self.moved = 0
-        self.refused = dict.fromkeys(REASONS, 0)
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield what is known now."""
-        up = GaugeMetricFamily("failover_bootstrap_witness_up", "1 while the witness can be read")
-        up.add_metric([], int(self._followed.is_witness_up))
-        yield up
-        site = GaugeMetricFamily(
-            "failover_bootstrap_site", "1 for the site that clients are shown", labels=["site"]
-        )
-        if self._followed.answer.site is not None:
-            site.add_metric([self._followed.answer.site], 1)
-        yield site
-        connections = GaugeMetricFamily(
-            "failover_bootstrap_connections", "Connections that are carried now"
-        )
-        connections.add_metric([], self.open)
-        yield connections
-        for name, text, value in (
-            ("failover_bootstrap_carried", "Connections carried to a broker", self.carried),
-            ("failover_bootstrap_moved", "Connections ended by a switch", self.moved),
-        ):
-            counter = CounterMetricFamily(name, text)
-            counter.add_metric([], value)
-            yield counter
-        refused = CounterMetricFamily(
-            "failover_bootstrap_refused", "Connections that were not carried on", labels=["reason"]
-        )
-        for reason, count in self.refused.items():
-            refused.add_metric([reason], count)
-        yield refused
+_REASONS_OF: Final[Mapping[type[ValueError], str]] = MappingProxyType(
+    {
+        NotTheWay: NOT_THE_WAY,
+        NotCarried: NOT_THE_WAY,
+        MalformedMessage: NOT_THE_WAY,
+        IdNotKnown: PRODUCER_ID,
+    }
+)
+"""What a peer did that ends its connection."""
+_NAMED: Final[ContextVar[str | None]] = ContextVar("name", default=None)
+"""The host that this connection's client has named (SNI); each connection has its own task."""
 
 
 class Endpoint:
     """Carries the connections of one listener."""
 
     def __init__(
-        self, configuration: Configuration, bootstrap: BootstrapConfig, followed: FollowedSite
+        self,
+        configuration: Configuration,
+        bootstrap: BootstrapConfig,
+        followed: FollowedSite,
+        forwarding: Forwarding | None = None,
     ) -> None:
-        """Read the listener's certificate. Raises OSError, of which ssl.SSLError is one."""
+        """Read the listener's certificate. Raises OSError, of which ssl.SSLError is one.
+
+        Without `forwarding` clients are only shown the way.
+        """
+        self._forwarding = forwarding
         self._clusters = configuration.clusters
         self._most = most_open(bootstrap.max_connections, files_each=2)
         self._keys = None if bootstrap.tls is None else bootstrap.tls.keys()
         self._followed = followed
-        self._patience = Patience()
+        self._patience = IdleLimits()
         self._contexts: dict[str, RenewedContext] = {}
         self._brokers = FaultNote("brokers of the active site")
         self._strangers = FaultNote("clients")
         self._by_movement: dict[trio.CancelScope, None] = {}
         """The connections, the one that moved something last at the end."""
-        self.counts = EndpointCollector(followed)
+        self.counts = EndpointCollector(followed, forwarding)
 
-    async def serve_client(self, socket_stream: trio.SocketStream) -> None:
-        """Carry one connection; whatever goes wrong with it ends it alone."""
+    async def serve_client(
+        self, socket_stream: trio.SocketStream, node_id: int | None = None
+    ) -> None:
+        """Carry one connection, to a broker if it is for one in particular.
+
+        Whatever goes wrong with it ends it alone.
+        """
         counts = self.counts
         async with socket_stream:
             self._make_room()
@@ -108,9 +104,9 @@ class Endpoint:
             connection = trio.CancelScope()
             try:
                 with connection:
-                    await self._carry(socket_stream, connection)
-            except NotTheWay as reason:
-                counts.refused[NOT_THE_WAY] += 1
+                    await self._carry(socket_stream, node_id, connection)
+            except tuple(_REASONS_OF) as reason:
+                counts.refused[_REASONS_OF[type(reason)]] += 1
                 self._strangers.note(f"{_peer(socket_stream)}: connection ended: {reason}")
             except (trio.BrokenResourceError, trio.ClosedResourceError, OSError) as error:
                 _LOG.debug("%s: connection lost: %s", _peer(socket_stream), error)
@@ -128,7 +124,12 @@ class Endpoint:
             silent.cancel()
             self.counts.refused[FULL] += 1
 
-    async def _carry(self, socket_stream: trio.SocketStream, connection: trio.CancelScope) -> None:
+    async def _carry(
+        self,
+        socket_stream: trio.SocketStream,
+        node_id: int | None,
+        connection: trio.CancelScope,
+    ) -> None:
         counts, followed = self.counts, self._followed
         self._moved(connection)
         site, changed = followed.answer.site, followed.changed
@@ -139,8 +140,11 @@ class Endpoint:
         if client is None:
             counts.refused[HANDSHAKE] += 1
             return
+        names = None if self._forwarding is None else self._forwarding.places
+        if isinstance(names, BrokerNames):
+            node_id = names.node_of(_NAMED.get())
         try:
-            broker = await self._reach(self._clusters[site])
+            broker = await self._reach(site, node_id)
         except (BrokerUnreachable, AuthenticationFailed) as error:
             counts.refused[UNREACHABLE] += 1
             self._brokers.note(f"{site}: {error}", site)
@@ -149,9 +153,22 @@ class Endpoint:
         counts.carried += 1
         try:
             async with broker, background_tasks() as tasks:
-                tasks.start_soon(self._end_with_site, changed, connection)
                 moved = partial(self._moved, connection)
-                await carry(client, broker, self._patience, moved)
+                if changed.is_set() or self._forwarding is None:
+                    tasks.start_soon(self._end_with_site, changed, connection)
+                    await carry(client, broker, self._patience, moved)
+                else:
+                    host = _peer(socket_stream).rpartition(":")[0]
+                    forwarded = ForwardedConnection(
+                        client,
+                        broker,
+                        self._forwarding,
+                        moved,
+                        host,
+                        wants_login=self._clusters[site].security.sasl is not None,
+                    )
+                    tasks.start_soon(self._finish_with_site, changed, forwarded)
+                    await forwarded.carry()
         finally:
             if client is not socket_stream:
                 await trio.aclose_forcefully(client)
@@ -165,13 +182,18 @@ class Endpoint:
         self.counts.moved += 1
         connection.cancel()
 
+    async def _finish_with_site(self, changed: trio.Event, forwarded: ForwardedConnection) -> None:
+        await changed.wait()
+        self.counts.moved += 1
+        await forwarded.finish()
+
     async def _let_in(self, socket_stream: trio.SocketStream) -> trio.abc.Stream | None:
         """Return the client's connection in the clear, None for one that cannot agree on TLS."""
         if self._keys is None:
             return socket_stream
-        stream = trio.SSLStream(
-            socket_stream, self._keys.current(), server_side=True, https_compatible=True
-        )
+        context = self._keys.current()
+        context.sni_callback = _note_name
+        stream = trio.SSLStream(socket_stream, context, server_side=True, https_compatible=True)
         try:
             with trio.fail_after(HANDSHAKE_TIMEOUT_S):
                 await stream.do_handshake()
@@ -180,10 +202,18 @@ class Endpoint:
             return None
         return stream
 
-    async def _reach(self, cluster: ClusterConfig) -> trio.abc.Stream:
-        addresses = list(cluster.bootstrap)
-        random.shuffle(addresses)
-        return await reach_broker(addresses, self._context(cluster))
+    async def _reach(self, site: str, node_id: int | None) -> trio.abc.Stream:
+        cluster, forwarding = self._clusters[site], self._forwarding
+        if forwarding is None:
+            addresses = list(cluster.bootstrap)
+            random.shuffle(addresses)
+            return await reach_broker(addresses, self._context(cluster))
+        addresses = await forwarding.brokers.find(site, node_id)
+        try:
+            return await reach_broker(addresses, self._context(cluster))
+        except BrokerUnreachable:
+            forwarding.brokers.forget(site)
+            raise
 
     def _context(self, cluster: ClusterConfig) -> ssl.SSLContext | None:
         """Return how TLS is spoken to the cluster's brokers: as nobody (see `relay`).
@@ -194,9 +224,11 @@ class Endpoint:
         if tls is None:
             return None
         if cluster.name not in self._contexts:
-            as_nobody = replace(tls, certificate=None, key=None, key_password=None)
+            as_nobody = replace(tls, certificate=None, key=None, key_password=None, keystore=None)
             try:
-                renewed = RenewedContext(partial(make_context, as_nobody), tls.ca)
+                renewed = RenewedContext(
+                    partial(make_context, as_nobody), tls.ca, *as_nobody.store_files
+                )
             except OSError as fault:
                 why = reason_of(fault) if isinstance(fault, ssl.SSLError) else str(fault)
                 raise AuthenticationFailed(f"clusters.{cluster.name}.ssl.ca: {why}") from fault
@@ -204,12 +236,28 @@ class Endpoint:
         return self._contexts[cluster.name].current()
 
 
+def told_exposure(configuration: Configuration) -> Iterator[str]:
+    """Yield a warning where clients would show in the clear what brokers are shown by TLS."""
+    bootstrap = configuration.failover.bootstrap
+    names = [each.name for each in configuration.clusters.values() if each.security.tls is not None]
+    if bootstrap is not None and bootstrap.tls is None and names:
+        yield (
+            f"failover.bootstrap.tls is missing, and {' and '.join(names)} speak TLS: what clients "
+            "say to this endpoint, passwords included, can be read on the way"
+        )
+
+
+def _note_name(_: object, name: str | None, __: ssl.SSLContext) -> None:
+    """Keep the name for the task that shakes hands: it is called in that one."""
+    _NAMED.set(name)
+
+
 def _peer(stream: trio.SocketStream) -> str:
     try:
         host, port, *_ = stream.socket.getpeername()
     except OSError:
         return "a client that has left"
-    return f"{host}:{port}"
+    return f"{in_brackets(host)}:{port}"
 
 
 async def serve_bootstrap(
@@ -219,49 +267,112 @@ async def serve_bootstrap(
 ) -> None:
     """Serve until cancelled; report the ports of the listener and of the metrics.
 
+    Each set of topics that has a listener in the file is served; the port is that of the first.
     Raises AddressInUse, and ConfigurationError where the file has no endpoint.
     """
-    bootstrap = configuration.failover.bootstrap
-    if bootstrap is None:
+    by_set = {
+        name: of_set
+        for name, of_set in configuration.by_set().items()
+        if of_set.failover.bootstrap is not None
+    }
+    if not by_set:
         raise ConfigurationError(
             f"{configuration.file}: failover.bootstrap.listen is missing: it says where clients "
             "reach the endpoint"
         )
     allow_many_files()
-    followed = FollowedSite()
-    endpoint = Endpoint(configuration, bootstrap, followed)
-    registry = CollectorRegistry()
-    registry.register(endpoint.counts)
-    metrics = configuration.metrics
+    for warning in told_exposure(configuration):
+        _LOG.warning("%s", warning)
+    metrics, followed = configuration.metrics, {name: FollowedSite() for name in by_set}
+    counts: dict[str, tuple[EndpointCollector]] = {}
     async with background_tasks() as tasks:
-        follower = SiteFollower(configuration, followed)
-        tasks.start_soon(keep_at_work, follower.run, FaultNote("following the active site"))
+        ports: list[int] = []
+        for name, of_set in by_set.items():
+            counts[name], port = await tasks.start(_serve_set, of_set, followed[name])
+            ports.append(port)
+        registry = CollectorRegistry()
+        registry.register(SetsCollector(counts))
         metrics_port = await tasks.start(
             partial(
                 serve_metrics,
                 metrics.host,
                 metrics.bootstrap_port,
-                ready=lambda: followed.answer.site is not None,
+                ready=lambda: all(one.answer.site is not None for one in followed.values()),
                 registry=registry,
                 door=metrics.door,
             )
         )
-        host, port = bootstrap.listen
-        try:
-            listeners = await trio.open_tcp_listeners(port, host=host)
-        except (OSError, UnicodeError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise AddressInUse(
-                f"failover.bootstrap.listen: cannot listen on {host}:{port}: {reason}"
-            ) from error
-        port = int(listeners[0].socket.getsockname()[1])
-        _LOG.info(
-            "clients reach the active site at %s:%d; metrics at %s://%s:%d/metrics",
-            host,
-            port,
-            metrics.door.scheme,
-            metrics.host,
-            metrics_port,
-        )
-        task_status.started((port, metrics_port))
+        address = f"{metrics.door.scheme}://{metrics.host}:{metrics_port}/metrics"
+        _LOG.info("metrics at %s", address)
+        task_status.started((ports[0], metrics_port))
+        await trio.sleep_forever()
+
+
+async def _serve_set(
+    configuration: Configuration,
+    followed: FollowedSite,
+    *,
+    task_status: trio.TaskStatus[tuple[tuple[EndpointCollector], int]] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve clients of one set until cancelled; report what is counted, and the listener's port.
+
+    Raises AddressInUse.
+    """
+    bootstrap = configuration.failover.bootstrap
+    assert bootstrap is not None, "it was looked for"
+    follower = SiteFollower(configuration, followed)
+    async with (
+        _forwarding(configuration, followed, follower) as forwarding,
+        background_tasks() as tasks,
+    ):
+        endpoint = Endpoint(configuration, bootstrap, followed, forwarding)
+        tasks.start_soon(keep_at_work, follower.run, FaultNote("following the active site"))
+        listeners = await _listen("failover.bootstrap.listen", bootstrap.listen)
+        if forwarding is not None:
+            host, _ = bootstrap.listen
+            for node_id, port in enumerate(bootstrap.forward.ports if bootstrap.forward else ()):
+                there = await _listen("failover.bootstrap.forward.ports", (host, port))
+                serve = partial(endpoint.serve_client, node_id=node_id)
+                tasks.start_soon(trio.serve_listeners, serve, there)
+        host, port = bootstrap.listen[0], int(listeners[0].socket.getsockname()[1])
+        name = configuration.topic_set
+        of_set = "" if name is None else f" of the set {name}"
+        _LOG.info("clients reach the active site%s at %s:%d", of_set, host, port)
+        task_status.started(((endpoint.counts,), port))
         await trio.serve_listeners(endpoint.serve_client, listeners)
+
+
+@asynccontextmanager
+async def _forwarding(
+    configuration: Configuration, followed: FollowedSite, follower: SiteFollower
+) -> AsyncIterator[Forwarding | None]:
+    """Yield what forwarded connections share, None where clients are only shown the way."""
+    bootstrap = configuration.failover.bootstrap
+    forward = None if bootstrap is None else bootstrap.forward
+    if forward is None:
+        yield None
+        return
+    async with open_clusters(configuration) as clusters:
+        yield Forwarding(
+            followed=followed,
+            ask_witness=follower.ask,
+            places=(
+                BrokerPorts(forward.host, forward.ports)
+                if forward.ports
+                else BrokerNames(forward.host, forward.port)
+            ),
+            budget=ByteBudget(forward.max_held_bytes),
+            brokers=BrokerAddresses(configuration.clusters, clusters),
+            members=follower.members,
+            counts=ForwardingCounts(),
+        )
+
+
+async def _listen(key: str, address: Address) -> list[trio.SocketListener]:
+    """Listen there, by this key of the configuration. Raises AddressInUse."""
+    host, port = address
+    try:
+        return await trio.open_tcp_listeners(port, host=host)
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise AddressInUse(f"{key}: cannot listen on {host}:{port}: {reason}") from error

@@ -19,7 +19,8 @@ import trio
 from failover.bootstrap.the_way import HEAD, request_bytes
 from runtime.process.tasks import background_tasks
 from wire.net.errors import AuthenticationFailed, BrokerUnreachable
-from wire.net.tls import reason_of
+from wire.net.tls import tls_name
+from wire.net.tls_context import reason_of
 from wire.net.transport import Address, connect_socket
 
 CONNECT_TIMEOUT_S: Final = 3.0
@@ -27,7 +28,7 @@ CONNECT_TIMEOUT_S: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class IdleLimits:
     """How long a connection may be silent, in either direction."""
 
     idle_s: float = 60.0
@@ -68,7 +69,9 @@ async def reach_broker(
 async def _encrypted(
     stream: trio.abc.Stream, context: ssl.SSLContext, host: str
 ) -> trio.abc.Stream:
-    encrypted = trio.SSLStream(stream, context, server_hostname=host, https_compatible=True)
+    encrypted = trio.SSLStream(
+        stream, context, server_hostname=tls_name(host), https_compatible=True
+    )
     try:
         await encrypted.do_handshake()
     except BaseException:
@@ -80,7 +83,7 @@ async def _encrypted(
 async def carry(
     client: trio.abc.Stream,
     broker: trio.abc.Stream,
-    patience: Patience,
+    patience: IdleLimits,
     note_movement: Callable[[], None] = lambda: None,
 ) -> None:
     """Carry both ways until a side leaves or is silent for too long. Raises NotTheWay.
@@ -98,7 +101,7 @@ class _Carrying:
     """One connection under way; its scope ends when nothing has moved for too long."""
 
     def __init__(
-        self, scope: trio.CancelScope, patience: Patience, note_movement: Callable[[], None]
+        self, scope: trio.CancelScope, patience: IdleLimits, note_movement: Callable[[], None]
     ) -> None:
         self._scope = scope
         self._idle_s = patience.idle_s

@@ -11,18 +11,26 @@ from threading import Condition, Lock
 from typing import Any, Final
 
 from kazoo.client import KazooState
-from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import ZnodeStat
 
 from runtime.configuration.config import Configuration
-from runtime.coordination.kazoo_client import make_client
-from runtime.coordination.witness import ActiveSite, WitnessGarbled, WitnessPaths
+from runtime.coordination.kazoo_client import kazoo_acl, log_in_again, make_client
+from runtime.coordination.witness import ActiveSite, WitnessGarbled
+from runtime.coordination.zookeeper_access import ZooKeeperAccess
 
 _LOG = logging.getLogger(__name__)
 
 START_TIMEOUT_S: Final = 15.0
 ANSWER_TIMEOUT_S: Final = 2.0
+MOST_MEMBERS: Final = 5_000
+"""Far more members than a group has. Every application may write there."""
+LOOK_EVERY_S: Final = 5.0
+"""So often the active site is read without being told of a change.
+
+A server tells those of a change who may read it. Who may no longer is told nothing.
+"""
 
 
 class WitnessUnreachable(ConnectionError):
@@ -44,27 +52,40 @@ class ActiveSiteWatch:
         self._posted: dict[str, bytes] = {}
         self._posting = Lock()
         self._timeout_s = coordination.session_timeout_ms / 1000
+        self._witness, self._access = coordination.zookeeper, coordination.access
+        self._held = coordination.access
+        """The same with the passwords that this connection has logged in with."""
         self._refusal = ""
+        """Why we are not let in, or are not shown the active site."""
+        self._is_hidden = False
+        self._is_closed = False
         self._client = make_client(
             coordination.zookeeper,
             session_timeout_ms=coordination.session_timeout_ms,
             access=coordination.access,
+            on_login=self._hold,
             on_refused=self._on_refused,
         )
-        path = self._path = WitnessPaths(root=coordination.path).active
+        path = self._path = coordination.paths.active
         self._client.add_listener(self._on_state)
         try:
             self._client.start(timeout=START_TIMEOUT_S)
-            self._client.DataWatch(path, self._on_data)
         except (KazooException, KazooTimeoutError) as error:
             self.close()
             raise WitnessUnreachable(
                 f"the witness at {coordination.zookeeper} does not answer: {self._refusal or error}"
             ) from error
+        self._client.handler.spawn(self._look_until_closed)
         with self._changed:
-            self._changed.wait_for(lambda: self._current is not None, START_TIMEOUT_S)
+            self._changed.wait_for(
+                lambda: self._current is not None or self._is_hidden, START_TIMEOUT_S
+            )
         if self._current is None:
             self.close()
+            if self._is_hidden:
+                raise WitnessUnreachable(
+                    f"the witness at {coordination.zookeeper}: {self._refusal}"
+                )
             raise WitnessUnreachable(
                 f"the witness holds no active site at {path}; `mirror run` or `failover serve`"
                 " starts a new pair, `failover recover` restores a witness that has lost its memory"
@@ -110,10 +131,13 @@ class ActiveSiteWatch:
             self._put(path, data)
 
     def posted(self, path: str) -> dict[str, bytes]:
-        """Return the nodes below a path by name; raises WitnessUnreachable."""
+        """Return the nodes below a path by name; raises WitnessUnreachable, also of too many."""
         found: dict[str, bytes] = {}
         try:
-            for name in self._client.get_children_async(path).get(timeout=ANSWER_TIMEOUT_S):
+            names = self._client.get_children_async(path).get(timeout=ANSWER_TIMEOUT_S)
+            if len(names) > MOST_MEMBERS:
+                raise WitnessUnreachable(f"{path} has {len(names)} nodes, above {MOST_MEMBERS}")
+            for name in names:
                 try:
                     data, _ = self._client.get_async(f"{path}/{name}").get(timeout=ANSWER_TIMEOUT_S)
                 except NoNodeError:
@@ -131,6 +155,9 @@ class ActiveSiteWatch:
 
     def close(self) -> None:
         """End the session; the last value stays readable."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
         self._client.stop()
         self._client.close()
 
@@ -145,9 +172,9 @@ class ActiveSiteWatch:
                 self._client.delete_async(path).get(timeout=ANSWER_TIMEOUT_S)
             except NoNodeError:
                 pass  # nobody has made it, or it has gone with its session
-            self._client.create_async(path, data, ephemeral=True, makepath=True).get(
-                timeout=ANSWER_TIMEOUT_S
-            )
+            rights = kazoo_acl(self._held.grants(path))
+            made = self._client.create_async(path, data, rights, ephemeral=True, makepath=True)
+            made.get(timeout=ANSWER_TIMEOUT_S)
         except (KazooException, KazooTimeoutError) as error:
             raise WitnessUnreachable(f"the witness did not take {path}: {error!r}") from error
 
@@ -160,8 +187,16 @@ class ActiveSiteWatch:
             except WitnessUnreachable as error:
                 _LOG.warning("what this client has posted may be gone: %s", error)
 
+    def _hold(self, access: ZooKeeperAccess) -> None:
+        """Called in a thread of kazoo's, at each login."""
+        self._held = access
+
     def _on_refused(self, why: str) -> None:
-        """Called in a thread of kazoo's."""
+        """Called in a thread of kazoo's, at each attempt that fails; the log says it once."""
+        if why != self._refusal and self._current is not None:
+            _LOG.warning(
+                "the witness at %s: %s; the site that was active last counts", self._witness, why
+            )
         self._refusal = why
 
     def _on_state(self, state: str) -> None:
@@ -173,8 +208,10 @@ class ActiveSiteWatch:
         if state == KazooState.SUSPENDED:
             self._client.handler.spawn(self._forget_when_over)
             return
-        if state == KazooState.CONNECTED and self._posted:
-            self._client.handler.spawn(self._put_again)
+        if state == KazooState.CONNECTED:
+            self._client.handler.spawn(self._read)
+            if self._posted:
+                self._client.handler.spawn(self._put_again)
         with self._changed:
             self._changed.notify_all()
 
@@ -187,10 +224,46 @@ class ActiveSiteWatch:
     def _is_not_suspended(self) -> bool:
         return str(self._client.state) != str(KazooState.SUSPENDED)
 
-    def _on_data(self, data: bytes | None, stat: ZnodeStat | None) -> None:
-        """Called in a thread of kazoo's, first from the constructor, then at every change."""
-        if data is None or stat is None:
-            return
+    def _read(self, _: object = None) -> None:
+        """Read and watch: called in threads of kazoo's, at each connection and each change."""
+        try:
+            data, stat = self._client.get(self._path, self._read)
+        except NoNodeError:
+            self._watch_for_node()
+        except NoAuthError:
+            self._on_hidden()
+        except (KazooException, KazooTimeoutError) as error:
+            _LOG.debug("the active site was not read: %r", error)
+        else:
+            self._refusal, self._is_hidden = "", False
+            self._on_data(data, stat)
+
+    def _watch_for_node(self) -> None:
+        try:
+            if self._client.exists(self._path, self._read) is not None:
+                self._client.handler.spawn(self._read)  # it was made in between
+        except (KazooException, KazooTimeoutError) as error:
+            _LOG.debug("the active site was not looked for: %r", error)
+
+    def _on_hidden(self) -> None:
+        """Say so; it is read again before long."""
+        with self._changed:
+            self._is_hidden = True
+            self._on_refused(f"{self._path} is not shown to us ({self._access.origin})")
+            self._changed.notify_all()
+
+    def _look_until_closed(self) -> None:
+        """Read again and again, and log in anew where a password's file may be right by now."""
+        while True:
+            with self._changed:
+                if self._changed.wait_for(lambda: self._is_closed, LOOK_EVERY_S):
+                    return
+            if self._is_hidden:
+                self._hold(log_in_again(self._client, self._access))
+            self._read()
+
+    def _on_data(self, data: bytes, stat: ZnodeStat) -> None:
+        """Called in a thread of kazoo's."""
         try:
             active = ActiveSite.decode(data)
         except WitnessGarbled:

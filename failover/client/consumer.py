@@ -53,9 +53,11 @@ from failover.client.position_handover import (
     is_complete,
     merge,
 )
-from failover.client.site_reader import SiteUnreadable, open_reader
-from runtime.configuration.config import ClusterConfig, Configuration, load
-from runtime.coordination.witness import ActiveSite, WitnessPaths
+from failover.client.set_of_client import configuration_of_set
+from failover.client.site_login import NOT_YET_TRIED, SiteUnreadable, after_failure
+from failover.client.site_reader import open_reader
+from runtime.configuration.config import ClusterConfig, Configuration
+from runtime.coordination.witness import ActiveSite
 from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
@@ -65,7 +67,6 @@ RebalanceCallback: TypeAlias = Callable[["SiteConsumer", list[PartitionOffset]],
 FOREVER: Final = float("inf")
 SLICE_S: Final = 0.1
 """A change in the witness may go unnoticed for so long while records are waited for."""
-RETRY_S: Final = 0.5
 HAND_OVER_TIMEOUT_S: Final = 3.0
 """The longest wait for members that were there and do not say how far they got."""
 HAND_OVER_LOOK_S: Final = 0.02
@@ -87,7 +88,7 @@ class RebalanceCallbacks:
 class SiteConsumer:
     """A member of one group on whichever site is active."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each by its name, as confluent-kafka's settings are
         self,
         config: Path | str | Configuration,
         group_id: str,
@@ -96,13 +97,15 @@ class SiteConsumer:
         consumer_config: Mapping[str, Any] | None = None,
         on_revoke: RebalanceCallback | None = None,
         callbacks: RebalanceCallbacks | None = None,
+        topic_set: str | None = None,
     ) -> None:
         """Learn which site is active; the group is joined by the first poll.
 
-        `consumer_config` goes to confluent-kafka, without addresses and group. Raises
+        `consumer_config` goes to confluent-kafka, without addresses and group. `topic_set` names
+        the set of topics, in a file with sets; it is known by `topics` where all are of one. Raises
         runtime.configuration.config.ConfigurationError and active_site.WitnessUnreachable.
         """
-        self._configuration = config if isinstance(config, Configuration) else load(Path(config))
+        self._configuration = configuration_of_set(config, topic_set, topics)
         chosen = callbacks or RebalanceCallbacks(on_revoke=on_revoke)
         self._terms = self._agree(group_id, topics, dict(consumer_config or {}), chosen)
         self._watch = ActiveSiteWatch(self._configuration)
@@ -110,6 +113,7 @@ class SiteConsumer:
         self._membership: GroupMembership | None = None
         self._carried = Carried(site=self._seen.site)
         self._retry_at = 0.0
+        self._pause = NOT_YET_TRIED
         self._group_id = group_id
         self._member = uuid4().hex
         self._told_epoch = -1
@@ -240,7 +244,9 @@ class SiteConsumer:
 
     def _follow(self) -> GroupMembership | None:
         """Bring the membership in line with the witness; None while it can be nowhere."""
-        active = self._seen = self._watch.current()
+        active = self._watch.current()
+        if active != self._seen:
+            self._seen, self._retry_at, self._pause = active, 0.0, NOT_YET_TRIED
         if self._membership is None:
             if active.moving_to is None and monotonic() >= self._retry_at:
                 self._join(active)
@@ -258,16 +264,18 @@ class SiteConsumer:
         cluster = self._configuration.clusters[active.site]
         try:
             starts = self._starts_on(cluster)
+            self._membership = GroupMembership(
+                self._terms,
+                cluster,
+                starts,
+                is_left_behind=lambda: self._watch.current().site != active.site,
+            )
         except SiteUnreadable as error:
             _LOG.warning("cannot join on %s yet: %s", active.site, error)
-            self._retry_at = monotonic() + RETRY_S
+            self._pause = after_failure(self._pause, error)
+            self._retry_at = self._pause.not_before
             return
-        self._membership = GroupMembership(
-            self._terms,
-            cluster,
-            starts,
-            is_left_behind=lambda: self._watch.current().site != active.site,
-        )
+        self._pause = NOT_YET_TRIED
         self._carried = Carried(site=active.site, positions=starts)
 
     def _hand_over(self, active: ActiveSite) -> bool:
@@ -275,7 +283,7 @@ class SiteConsumer:
 
         Only members whose site was lost wait: a planned promotion has moved every commit.
         """
-        group = WitnessPaths(root=self._configuration.coordination.path).group(self._group_id)
+        group = self._configuration.coordination.paths.group(self._group_id)
         try:
             if self._told_epoch != active.epoch:
                 told = Handover(epoch=active.epoch, carried=self._carried)

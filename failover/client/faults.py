@@ -11,6 +11,17 @@ TIMED_OUT: Final = KafkaError._TIMED_OUT  # noqa: SLF001 - as above
 STATE: Final = KafkaError._STATE  # noqa: SLF001 - as above
 FATAL: Final = KafkaError._FATAL  # noqa: SLF001 - as above
 GAP: Final = KafkaError._GAPLESS_GUARANTEE  # noqa: SLF001 - as above
+TLS_FAILED: Final = KafkaError._SSL  # noqa: SLF001 - as above
+NO_TOKEN: Final = KafkaError.SASL_AUTHENTICATION_FAILED
+"""What confluent-kafka raises where it has waited in vain for a client's first token."""
+NOT_LET_IN: Final = frozenset(
+    {
+        KafkaError._AUTHENTICATION,  # noqa: SLF001 - as above
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError.UNSUPPORTED_SASL_MECHANISM,
+        KafkaError.ILLEGAL_SASL_STATE,
+    }
+)
 NO_RIGHT_TO_GROUP: Final = KafkaError.GROUP_AUTHORIZATION_FAILED
 NO_SUCH_PARTITION: Final = frozenset(
     {

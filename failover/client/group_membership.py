@@ -23,7 +23,7 @@ from confluent_kafka import TopicPartition as PartitionOffset
 
 from failover.client.carried import start_of
 from failover.client.faults import STATE, TIMED_OUT, offset_of, partition_of
-from failover.client.password_watch import PasswordWatch
+from failover.client.site_login import SiteLogin
 from runtime.configuration.config import ClusterConfig
 from wire.topic_partition import TopicPartition
 
@@ -82,7 +82,8 @@ class GroupMembership:
         """Join; `starts` says where to begin at least in partitions this member had before.
 
         `is_left_behind` tells whether another site has become active, so that this one is not
-        waited for any longer.
+        waited for any longer. Raises LoginUnusable, and KafkaException for settings that are of
+        no use.
         """
         self._terms = terms
         self._is_left_behind = is_left_behind
@@ -105,15 +106,9 @@ class GroupMembership:
         self._in_callback = False
         self._is_leaving = False
         self._next_commit = monotonic() + terms.commit_interval_s
-        reach = cluster.client_settings(terms.settings)
-        self._password = PasswordWatch(cluster, terms.settings, reach)
-        self._consumer = Consumer(
-            {
-                **reach,
-                "enable.auto.commit": False,
-                "on_commit": self._on_commit,
-            }
-        )
+        self._login = SiteLogin(cluster, terms.settings)
+        ours = {"enable.auto.commit": False, "on_commit": self._on_commit}
+        self._consumer = self._login.open(Consumer, **ours)
         self._consumer.subscribe(
             list(terms.topics),
             on_assign=self._on_assign,
@@ -127,7 +122,7 @@ class GroupMembership:
         """Return up to `count` messages, or errors as confluent-kafka's messages carry them."""
         if self._terms.commits_itself and monotonic() >= self._next_commit:
             self._commit_positions()
-        self._password.look(self._consumer)
+        self._login.look(self._consumer)
         messages = self._buffered[:count]
         del self._buffered[:count]
         if not messages:

@@ -101,12 +101,13 @@ def _comparable(content: Content, *, is_stamped: bool) -> Content:
 
 
 def _content(message: Message) -> Content:
-    headers = message.headers()
+    headers = message.headers() or []
+    assert isinstance(headers, list), "a dict is what one may produce with, and no message has"
     return Content(
         key=_bytes(message.key()),
         value=_bytes(message.value()),
         timestamp_ms=message.timestamp()[1],
-        headers=tuple((name, _bytes(value)) for name, value in headers or ()),
+        headers=tuple((name, _bytes(value)) for name, value in headers),
     )
 
 

@@ -46,8 +46,15 @@ from failover.client.ledger import (
 from failover.client.open_fate import find_arrived, find_there
 from failover.client.partitioner import partition_of
 from failover.client.sending import Sending, unsent_message
-from failover.client.site_reader import SiteUnreadable, open_reader
-from runtime.configuration.config import Configuration, load
+from failover.client.set_of_client import configuration_of_set
+from failover.client.site_login import (
+    NOT_YET_TRIED,
+    LoginUnusable,
+    SiteUnreadable,
+    after_failure,
+)
+from failover.client.site_reader import open_reader
+from runtime.configuration.config import Configuration
 from runtime.process.clock import wall_ms
 from wire.topic_partition import TopicPartition
 
@@ -75,18 +82,20 @@ class SiteProducer:
         *,
         producer_config: Mapping[str, Any] | None = None,
         buffer_bytes: int = BUFFER_BYTES,
+        topic_set: str | None = None,
     ) -> None:
         """Learn which site is active; nothing is sent yet.
 
         `producer_config` goes to confluent-kafka, without addresses; transactions are not
         supported, and the partitioner is always Java's. `buffer_bytes` bounds the records that no
-        site has acknowledged. Raises runtime.configuration.config.ConfigurationError and
+        site has acknowledged. `topic_set` names the set of topics that a file with sets needs.
+        Raises runtime.configuration.config.ConfigurationError and
         active_site.WitnessUnreachable.
         """
         self._settings = dict(producer_config or {})
         if "transactional.id" in self._settings:
             raise ValueError("transactional.id: transactions cannot follow a site")
-        self._configuration = config if isinstance(config, Configuration) else load(Path(config))
+        self._configuration = configuration_of_set(config, topic_set)
         self._buffer_bytes = buffer_bytes
         self._ledger = Ledger()
         self._numbers: dict[str, int] = {}
@@ -98,8 +107,14 @@ class SiteProducer:
         """Settled records of which the application has not been told yet."""
         self._opened_at = 0
         """When sending began, as the witness numbers writes of who is active."""
-        self._sending: Sending | None = self._open_sending(self._site)
+        self._sending: Sending | None = None
         self._retry_at = 0.0
+        self._pause = NOT_YET_TRIED
+        try:
+            self._open_sending(self._site)
+        except BaseException:
+            self._watch.close()  # its threads would keep the application from ending
+            raise
         self._serve_at = 0.0
         self._is_closed = False
         self._is_following = False
@@ -247,7 +262,9 @@ class SiteProducer:
             self._is_following = False
 
     def _go_on(self) -> None:
-        active = self._seen = self._watch.current()
+        active = self._watch.current()
+        if active != self._seen:
+            self._seen, self._retry_at, self._pause = active, 0.0, NOT_YET_TRIED
         if active.site != self._site:
             _LOG.info("site %s is active, leaving %s behind", active.site, self._site)
             self._stop_sending()
@@ -297,8 +314,7 @@ class SiteProducer:
         try:
             arrived = self._look_up(site)
         except SiteUnreadable as error:
-            _LOG.warning("cannot go on at %s yet: %s", site, error)
-            self._retry_at = monotonic() + RETRY_S
+            self._wait_for(site, error)
             return
         self._site = site
         self._acknowledged = {}
@@ -312,7 +328,12 @@ class SiteProducer:
             len(arrived),
             len(self._ledger),
         )
-        self._sending = self._open_sending(site)
+        self._open_sending(site)
+
+    def _wait_for(self, site: str, error: SiteUnreadable) -> None:
+        _LOG.warning("cannot go on at %s yet: %s", site, error)
+        self._pause = after_failure(self._pause, error)
+        self._retry_at = self._pause.not_before
 
     def _look_up(self, site: str) -> list[tuple[Pending, Message]]:
         sent = self._ledger.sent()
@@ -344,10 +365,16 @@ class SiteProducer:
                 return  # librdkafka's queue is full; the rest follows
             self._ledger.note_sent()
 
-    def _open_sending(self, site: str) -> Sending:
+    def _open_sending(self, site: str) -> None:
+        """Begin to send there, or wait for what it takes to log in."""
         cluster = self._configuration.clusters[site]
         self._opened_at = self._watch.written_at
-        return Sending(self._settings, cluster, self._settled)
+        try:
+            self._sending = Sending(self._settings, cluster, self._settled)
+        except LoginUnusable as error:
+            self._wait_for(site, error)
+        else:
+            self._pause = NOT_YET_TRIED
 
     def _settled(self, pending: Pending, error: KafkaError | None, message: Message) -> None:
         self._ledger.remove(pending)

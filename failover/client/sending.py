@@ -21,8 +21,7 @@ from confluent_kafka import (
 
 from failover.client.faults import FATAL, GAP, code_of, reason_of
 from failover.client.ledger import Acknowledged, Pending
-from failover.client.password_watch import PasswordWatch
-from failover.client.site_reader import SiteUnreadable
+from failover.client.site_login import SiteLogin, SiteUnreadable
 from runtime.configuration.config import ClusterConfig
 from wire.topic_partition import TopicPartition
 
@@ -44,6 +43,7 @@ class Sending:
         """`settled` hears of every record that the site has acknowledged or refused for good.
 
         It does not hear of those in `without_right`: the caller has to find out about them.
+        Raises LoginUnusable, and KafkaException for settings that are of no use.
         """
         self._settled = settled
         self._is_stopped = False
@@ -55,18 +55,15 @@ class Sending:
         self._partition_counts: dict[str, tuple[int, float]] = {}
         self.acknowledged: dict[TopicPartition, Acknowledged] = {}
         """Per partition, the record that was acknowledged last here."""
-        reach = cluster.client_settings(settings)
-        self._password = PasswordWatch(cluster, settings, reach)
-        self._producer = Producer(
-            {
-                **reach,
-                "acks": "all",
-                "enable.idempotence": True,
-                "enable.gapless.guarantee": True,
-                # A record waits until some site takes it; giving up is the application's choice.
-                "message.timeout.ms": 0,
-            }
-        )
+        ours = {
+            "acks": "all",
+            "enable.idempotence": True,
+            "enable.gapless.guarantee": True,
+            # A record waits until some site takes it; giving up is the application's choice.
+            "message.timeout.ms": 0,
+        }
+        self._login = SiteLogin(cluster, settings)
+        self._producer = self._login.open(Producer, **ours)
 
     @property
     def is_broken(self) -> bool:
@@ -99,7 +96,6 @@ class Sending:
         if self.is_broken:
             return False
         content = pending.content
-        headers: list[Any] = [*content.headers]  # the stubs do not know null values
         try:
             self._producer.produce(
                 pending.topic,
@@ -108,7 +104,7 @@ class Sending:
                 pending.partition,
                 on_delivery=partial(self._on_delivery, pending),
                 timestamp=content.timestamp_ms,
-                headers=headers,
+                headers=[*content.headers],
             )
         except BufferError:
             return False
@@ -120,7 +116,7 @@ class Sending:
 
     def poll(self, timeout_s: float) -> int:
         """Serve callbacks; return how many there were, or 0 when it has just broken."""
-        self._password.look(self._producer)
+        self._login.look(self._producer)
         try:
             return self._producer.poll(timeout_s)
         except KafkaException as broken:
@@ -167,12 +163,11 @@ class Sending:
 def unsent_message(pending: Pending) -> Message:
     """Return a record that was never sent as a delivery callback is given it."""
     content = pending.content
-    fields: dict[str, Any] = {  # the stubs do not know that a message can be made
-        "topic": pending.topic,
-        "partition": pending.partition,
-        "key": content.key,
-        "value": content.value,
-        "headers": [*content.headers],
-        "timestamp": (TIMESTAMP_CREATE_TIME, content.timestamp_ms),
-    }
-    return Message(**fields)
+    return Message(
+        topic=pending.topic,
+        partition=pending.partition,
+        key=content.key,
+        value=content.value,
+        headers=[*content.headers],
+        timestamp=(TIMESTAMP_CREATE_TIME, content.timestamp_ms),
+    )

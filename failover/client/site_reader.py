@@ -15,7 +15,9 @@ from failover.client.faults import (
     code_of,
     offset_of,
 )
-from offset_translation.map_records import MapState, map_topic_name
+from failover.client.site_login import LoginUnusable, SiteLogin, SiteUnreadable
+from offset_translation.map_records import map_topic_name
+from offset_translation.map_state import MapState
 from offset_translation.offset_map import OffsetMap
 from runtime.configuration.config import ClusterConfig
 from wire.topic_partition import TopicPartition
@@ -28,13 +30,9 @@ BATCH: Final = 500
 
 # Settings that say how to reach a cluster, as opposed to how to consume from it or produce to it.
 CONNECTION_PREFIXES: Final = (
-    *("security.", "sasl.", "oauth_cb", "ssl."),
+    *("security.", "sasl.", "oauth_cb", "ssl.", "error_cb"),
     *("socket.", "broker.address.", "client."),
 )
-
-
-class SiteUnreadable(ConnectionError):
-    """The site did not answer in time; the message names what was read."""
 
 
 def connection_settings(settings: Settings) -> dict[str, Any]:
@@ -45,9 +43,10 @@ def connection_settings(settings: Settings) -> dict[str, Any]:
 class SiteReader:
     """Reads any partition of one site by offset. Methods raise SiteUnreadable."""
 
-    def __init__(self, consumer: Consumer) -> None:
+    def __init__(self, consumer: Consumer, login: SiteLogin | None = None) -> None:
         """Use open_reader()."""
         self._consumer = consumer
+        self._login = login
 
     def offset_maps(
         self, source: str, partitions: Collection[TopicPartition]
@@ -60,7 +59,7 @@ class SiteReader:
         except KafkaException as error:
             if code_of(error) in NO_SUCH_PARTITION:
                 return {}
-            raise SiteUnreadable(f"{map_log.topic}: {error}") from error
+            raise self._unreadable(map_log.topic, error) from error
         for message in self.read(map_log, 0, end):
             state.replay(message.key(), message.value())
         found = {
@@ -75,7 +74,7 @@ class SiteReader:
         try:
             return self._watermarks(partition)[1]
         except KafkaException as error:
-            raise SiteUnreadable(f"{partition}: {error}") from error
+            raise self._unreadable(partition, error) from error
 
     def offset_at(self, partition: TopicPartition, timestamp_ms: int) -> int:
         """Return the first offset whose record is this old or younger; the end if none is."""
@@ -83,7 +82,7 @@ class SiteReader:
         try:
             [answer] = self._consumer.offsets_for_times([asked], timeout=READ_TIMEOUT_S)
         except KafkaException as error:
-            raise SiteUnreadable(f"{partition}: {error}") from error
+            raise self._unreadable(partition, error) from error
         if answer.error is not None:
             raise SiteUnreadable(f"{partition}: {answer.error}")
         return answer.offset if answer.offset >= 0 else self.end(partition)
@@ -109,6 +108,15 @@ class SiteReader:
                     raise SiteUnreadable(f"{partition}: no answer for {READ_TIMEOUT_S:g} s")
         finally:
             self._consumer.unassign()
+
+    def _unreadable(self, what: object, error: KafkaException) -> SiteUnreadable:
+        """Return that something was not read; a refused login is the reason, if there is one."""
+        if self._login is None:
+            return SiteUnreadable(f"{what}: {error}")
+        self._consumer.poll(0)  # has librdkafka tell what it has reported meanwhile
+        if self._login.refusal:
+            return LoginUnusable(f"{what}: {self._login.refusal}")
+        return SiteUnreadable(f"{what}: {error}")
 
     def _watermarks(self, partition: TopicPartition) -> tuple[int, int]:
         return self._consumer.get_watermark_offsets(
@@ -136,18 +144,17 @@ def _is_end(message: Message, end: int) -> bool:
 
 @contextmanager
 def open_reader(cluster: ClusterConfig, settings: Settings) -> Iterator[SiteReader]:
-    """Open a reader of one site; `settings` are the application's own."""
-    consumer = Consumer(
-        {
-            **cluster.client_settings(connection_settings(settings)),
-            "group.id": "kafka-dr-site-reader",  # never joined: partitions are assigned by hand
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "earliest",
-            "isolation.level": "read_uncommitted",
-        }
-    )
+    """Open a reader of one site; `settings` are the application's own. Raises SiteUnreadable."""
+    login = SiteLogin(cluster, connection_settings(settings))
+    ours = {
+        "group.id": "kafka-dr-site-reader",  # never joined: partitions are assigned by hand
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "earliest",
+        "isolation.level": "read_uncommitted",
+    }
+    consumer = login.open(Consumer, **ours)
     try:
-        yield SiteReader(consumer)
+        yield SiteReader(consumer, login)
     finally:
         consumer.close()

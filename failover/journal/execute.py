@@ -68,7 +68,7 @@ class Effects(Protocol):
         """Take a step back; raises StepFailed."""
 
 
-class Store(Protocol):
+class JournalStore(Protocol):
     """Where the journal lives; every write fails for a controller that has been superseded."""
 
     async def save(self, journal: Journal) -> None:
@@ -96,7 +96,7 @@ class StepReport:
 class Executor:
     """The loop and its surroundings: journal, effects, clock, and the listener of its reports."""
 
-    store: Store
+    store: JournalStore
     effects: Effects
     clock_ms: Callable[[], int]
     report: Callable[[StepReport], None]

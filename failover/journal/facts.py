@@ -1,11 +1,13 @@
 """What a step has found out: facts, as JSON in the journal, and typed where a later step decides.
 
-Three steps find out what decides later ones:
+Some steps find out what decides later ones:
 
     preflight  topics: how many partitions of each topic move; fence: the target's fence before;
                plain: the members of groups that do not follow the active site
     fence      topics: how many partitions of each topic the fence has closed
     drain      starts, ends: the source's logs behind the fence, topic → partition → offset
+    groups-move, verify-fence
+               positions: where groups stand on the target, group → topic → partition → offset
 
 All other facts are for people: offsets, groups, counts.
 """
@@ -85,6 +87,19 @@ class DrainFacts:
     def decode(cls, facts: Facts) -> Self:
         """Return what a journal's facts say; raises FactsMalformed."""
         return cls(starts=_offsets(facts, "starts"), ends=_offsets(facts, "ends"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupFacts:
+    """Where groups stood on the target once they had been moved; not of all, if there are many."""
+
+    positions: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
+
+    @classmethod
+    def decode(cls, facts: Facts) -> Self:
+        """Return what a journal's facts say; raises FactsMalformed."""
+        groups = _mapping(facts.get("positions", {}), "positions")
+        return cls(positions={group: _offsets(groups, group) or {} for group in groups})
 
 
 def by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:

@@ -25,7 +25,7 @@ any more are deleted (`failover.journal.journals`).
       ]
     }
 
-`facts` differ by step. Those of `preflight`, `fence` and `drain` decide later steps
+`facts` differ by step. Some decide later steps
 (`failover.journal.facts`); all others are for people: offsets, groups, counts.
 
 `partitions` and facts that are long lie in nodes of their own, below
@@ -38,7 +38,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from failover.journal.commands_given import GivenCommand, kept
-from failover.journal.facts import DrainFacts, Facts, FactsMalformed, FenceFacts, PreflightFacts
+from failover.journal.facts import (
+    DrainFacts,
+    Facts,
+    FactsMalformed,
+    FenceFacts,
+    GroupFacts,
+    PreflightFacts,
+)
 from failover.journal.steps import (
     ORDER,
     UNDOABLE,
@@ -67,6 +74,8 @@ DECISIVE: Final[Mapping[StepName, Callable[[Facts], object]]] = {
     StepName.PREFLIGHT: PreflightFacts.decode,
     StepName.FENCE: FenceFacts.decode,
     StepName.DRAIN: DrainFacts.decode,
+    StepName.GROUPS_MOVE: GroupFacts.decode,
+    StepName.VERIFY_FENCE: GroupFacts.decode,
 }
 """The steps whose facts decide later steps, and what reads those facts."""
 
@@ -148,6 +157,12 @@ class Journal:
     def drain(self) -> DrainFacts:
         """Where the source's logs were when the drain began; raises FactsMalformed."""
         return DrainFacts.decode(self.facts(StepName.DRAIN))
+
+    @property
+    def moved_groups(self) -> Facts:
+        """What the last move of groups before the switch has found out; empty before the first."""
+        looked = self.facts(StepName.VERIFY_FENCE)
+        return looked if "positions" in looked else self.facts(StepName.GROUPS_MOVE)
 
     @property
     def moving(self) -> tuple[TopicPartition, ...]:

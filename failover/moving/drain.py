@@ -1,17 +1,19 @@
 """Wait until everything that a fenced source holds is on the target."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import trio
 
 from failover.journal.execute import StepFailed
+from failover.journal.journal import Journal
 from failover.moving.standstill import StandstillWatch
 from failover.sites.foreign_writers import find_foreign_writers
 from failover.sites.map_follower import MapFollower
-from failover.sites.other_log import find_other_logs, require_none
+from failover.sites.other_log import find_other_logs, find_recreated_copies, require_none
 from failover.sites.site import LogUnavailable, Site
+from failover.sites.unbelieved import UnbelievedWatch
 from wire.net import NetworkFault
 from wire.topic_partition import TopicPartition
 
@@ -83,9 +85,10 @@ async def wait_close_behind(
     Each partition has to be on the target, and to reach where its source ended when the wait began,
     so that a partition that stands still is found while the source still takes writes; and no more
     than `max_lag` offsets may be left then. Raises StepFailed: for a partition that only a decision
-    lets go on at once, for others after `timeout_ms`, naming the one that lacks most; and
-    NetworkFault.
+    lets go on at once, for one that lacks nothing by map records that are not believed within
+    seconds, for others after `timeout_ms`, naming the one that lacks most; and NetworkFault.
     """
+    unbelieved = UnbelievedWatch(follower)
     starts = await source.starts(partitions)
     first = SourceLogs(starts=starts, ends=await source.ends(partitions))
     stuck: dict[TopicPartition, int] = {}
@@ -103,6 +106,7 @@ async def wait_close_behind(
                 left = missing(now, reached)
                 if sum(left.values()) <= max_lag:
                     return
+            await unbelieved.require_none(stuck.keys())
             await trio.sleep(DRAIN_POLL_S)
     if absent and not stuck:
         raise _not_made(absent, follower.target_name, timeout_ms)
@@ -114,6 +118,7 @@ async def wait_close_behind(
         f"{total} records in {len(lacking)} partitions were not mirrored within"
         f" {timeout_ms / 1000:g} s, and {source.name} would be closed for as long as that takes"
         f" (most in {worst}: {most}); `mirror status` says what holds them back"
+        f"{_left_out(follower)}"
     )
 
 
@@ -129,9 +134,11 @@ async def wait_drained(
 
     An empty partition must be on the target too, because its producers would not find it there. A
     log that cannot tell is asked again. Raises StepFailed at once where the map speaks of another
-    log than the source's or the target's, or only a decision lets a partition go on; after
-    `timeout_ms` it names the partition that lacks most. Raises NetworkFault.
+    log than the source's or the target's, or only a decision lets a partition go on; within seconds
+    where a partition lacks nothing by map records that are not believed; after `timeout_ms` it
+    names the partition that lacks most. Raises NetworkFault.
     """
+    unbelieved = UnbelievedWatch(follower)
     left: dict[TopicPartition, int] = {}
     absent: list[TopicPartition] = []
     first: int | None = None
@@ -148,19 +155,16 @@ async def wait_drained(
                 if first is None or is_done:
                     # First, as what the mirror has stopped at never comes; last, as it may be new.
                     require_none(await find_other_logs(source, follower, logs.ends))
+                    require_none(await find_recreated_copies(follower, logs.ends))
             except LogUnavailable as fault:
                 unavailable = f" ({fault})"
             else:
                 first = sum(left.values()) if first is None else first
                 if is_done:
-                    holding = [
-                        partition
-                        for partition in logs.ends
-                        if logs.starts[partition] < logs.ends[partition]
-                    ]
-                    require_none(await find_foreign_writers(source, follower, holding))
+                    require_none(await find_foreign_writers(source, follower, _holding(logs)))
                     return first
                 await standstills.require_none(logs.ends)
+                await unbelieved.require_none(left.keys())
             await trio.sleep(DRAIN_POLL_S)
     if first is not None and absent and not left:
         raise _not_made(absent, follower.target_name, timeout_ms)
@@ -172,7 +176,17 @@ async def wait_drained(
     raise StepFailed(
         f"{sum(left.values())} records in {len(left)} partitions did not arrive within"
         f" {timeout_ms / 1000:g} s (most in {topic}-{partition}: {most}); `mirror status` shows why"
+        f"{_left_out(follower)}"
     )
+
+
+def _holding(logs: SourceLogs) -> list[TopicPartition]:
+    """Return the partitions that have offsets."""
+    return [partition for partition, end in logs.ends.items() if logs.starts[partition] < end]
+
+
+def _left_out(follower: MapFollower) -> str:
+    return "" if follower.unbelieved is None else f"; {follower.unbelieved}"
 
 
 def _not_made(absent: Sequence[TopicPartition], target: str, timeout_ms: int) -> StepFailed:
@@ -183,16 +197,17 @@ def _not_made(absent: Sequence[TopicPartition], target: str, timeout_ms: int) ->
     )
 
 
-async def open_transactions(source: Site, logs: SourceLogs) -> str:
+async def open_transactions(source: Site, partitions: Collection[TopicPartition]) -> str:
     """Return words that name the open transaction that holds a mirror of committed records back.
 
     The words are empty where no transaction is open, and where the source does not tell.
     """
     try:
-        stable = await source.stable_ends(logs.ends)
+        ends = await source.ends(partitions)  # first: what is written meanwhile is in none
+        stable = await source.stable_ends(partitions)
     except NetworkFault:
         return ""  # why the drain failed is known, only not so much of it
-    held = sorted(partition for partition, end in logs.ends.items() if stable[partition] < end)
+    held = sorted(partition for partition, end in ends.items() if stable[partition] < end)
     if not held:
         return ""
     topic, partition = held[0]
@@ -200,3 +215,11 @@ async def open_transactions(source: Site, logs: SourceLogs) -> str:
         f"; a transaction is open in {topic}-{partition} from {stable[held[0]]} on"
         f" ({len(held)} partitions)"
     )
+
+
+def drained_logs(journal: Journal) -> SourceLogs:
+    """Return the source's logs as the drain has left them; raises StepFailed."""
+    drained = journal.drain
+    if drained.starts is None or drained.ends is None:
+        raise StepFailed("the journal does not say where the drained logs begin and end")
+    return SourceLogs(starts=drained.starts, ends=drained.ends)

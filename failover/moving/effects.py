@@ -14,52 +14,44 @@ from typing import Final, TypeAlias, TypeVar
 import trio
 
 from failover.journal.execute import Note, StepFailed, StepOutcome
-from failover.journal.facts import DrainFacts, Facts, FenceFacts, PreflightFacts
-from failover.journal.journal import Journal, PartitionEnds
+from failover.journal.facts import DrainFacts, Facts, FenceFacts, GroupFacts, PreflightFacts
+from failover.journal.journal import Journal
 from failover.journal.journal_size import why_too_long
-from failover.journal.journals import mirrored_away
 from failover.journal.lease import Lease
 from failover.journal.steps import PromotionKind, StepName
 from failover.journal.store import WitnessStore
+from failover.moving.closing import SourceClosing
 from failover.moving.drain import (
-    SourceLogs,
-    missing,
+    drained_logs,
     open_transactions,
     read_source_logs,
     wait_close_behind,
     wait_drained,
 )
 from failover.moving.flow import FlowControl
-from failover.moving.groups import GROUPS_BYTES, BothMaps, fitting, move_groups
+from failover.moving.groups import GROUPS_BYTES, BothMaps, HeldPositions, fitting, move_groups
 from failover.moving.leaving import CountFollowers, wait_left, wait_plain_left
+from failover.moving.seals import Seals
 from failover.moving.standstill import StandstillWatch
-from failover.sites.fence import (
-    Fence,
-    FenceDoesNotHold,
-    fence_of,
-    find_locked_out,
-    read_fence,
-    set_fence,
-    wait_holds,
-)
+from failover.sites.fence import Fence, fence_of
 from failover.sites.map_follower import MapFollower
-from failover.sites.mirrored_ends import (
-    find_mirrored_ends,
-    foreign_stops,
-    seal_facts,
-    with_earlier,
-    without_mirrored_away,
-)
 from failover.sites.other_log import (
     find_other_copies,
     find_other_logs,
-    find_shorter_logs,
     require_none,
 )
 from failover.sites.pair_evidence import PairEvidence
-from failover.sites.site import Site, brief, client_let_through
-from failover.sites.slipped import find_appended, find_beyond_mirrored, make_missing
-from runtime.configuration.config import FailoverConfig, FlowConfig
+from failover.sites.set_groups import cut_line, groups_of_set
+from failover.sites.shared_fence import SharedFence
+from failover.sites.site import GroupChoice, LeaderMoved, Site, brief
+from failover.sites.slipped import (
+    find_appended,
+    find_beyond_mirrored,
+    find_made_again,
+    make_missing,
+)
+from runtime.configuration.config import FlowConfig
+from runtime.configuration.failover_section import FailoverConfig
 from runtime.coordination.witness import WitnessGarbled
 from wire.net import NetworkFault
 from wire.topic_partition import TopicPartition
@@ -69,6 +61,9 @@ T = TypeVar("T")
 Step: TypeAlias = Callable[[Journal], Awaitable[StepOutcome]]
 Undo: TypeAlias = Callable[[Journal], Awaitable[Facts]]
 
+LEADER_MOVES_S: Final = 10.0
+"""So long a step is tried again whose partitions have no leader: longer than a broker's session."""
+LEADER_AGAIN_S: Final = 0.1
 LOST_SOURCE_TIMEOUT_S: Final = 3.0
 """A source that was given up is asked for so long to close itself."""
 
@@ -89,11 +84,36 @@ class PromotionEffects:
     backward: MapFollower
     """The map of records that the other direction has brought into the source."""
     evidence: PairEvidence
+    shared_fence: SharedFence
+    """The fence of each site, of which this promotion changes its own set's part."""
     count_followers: CountFollowers
     journals: Callable[[], Awaitable[Sequence[Journal]]]
     """Reads all promotions' journals, oldest first; raises JournalUnreadable."""
     is_insisted: bool = False
     """Whether the operator goes on although plain consumers stay."""
+    accepts_loss: bool = False
+    """Whether a lost source is sealed although records of its map are not believed."""
+    loss: Facts | None = None
+    """What the plan says is lost of the source, for the journal."""
+
+    @property
+    def closing(self) -> SourceClosing:
+        """Return what closes the source."""
+        away = self.limits.sends_clients_away
+        return SourceClosing(
+            flow=self.flow, source=self.source, shared=self.shared_fence, sends_away=away
+        )
+
+    @property
+    def _seals(self) -> Seals:
+        return Seals(
+            flow=self.flow,
+            source=self.source,
+            target=self.target,
+            follower=self.follower,
+            journals=self.journals,
+            accepts_loss=self.accepts_loss,
+        )
 
     async def run(self, step: StepName, journal: Journal, note: Note) -> StepOutcome:
         """Do a step; raises StepFailed, and what the lease and the store raise."""
@@ -106,7 +126,7 @@ class PromotionEffects:
             StepName.GROUPS_MOVE: self._groups_move,
             StepName.STOP_FLOW: self._stop_flow,
             StepName.VERIFY_FENCE: self._verify_fence,
-            StepName.SEAL: partial(self._seal, note=note),
+            StepName.SEAL: partial(self._seals.seal, note=note),
             StepName.OPEN_TARGET: self._open_target,
             StepName.CONFIRM: self._confirm,
             StepName.START_REVERSE: self._start_reverse,
@@ -119,14 +139,14 @@ class PromotionEffects:
             StepName.ANNOUNCE: self._withdraw,
             StepName.FENCE: self._unfence,
             StepName.STOP_FLOW: self._start_flow,
-            StepName.SEAL: self._unseal,
+            StepName.SEAL: self._seals.unseal,
             StepName.OPEN_TARGET: self._close_target,
         }
         return await self._act(partial(undo[step], journal))
 
     async def _act(self, work: Callable[[], Awaitable[T]]) -> T:
         try:
-            return await self.lease.act(work)
+            return await _patiently(partial(self.lease.act, work))
         except NetworkFault as fault:
             raise StepFailed(brief(fault)) from fault
 
@@ -142,17 +162,23 @@ class PromotionEffects:
                 " `mirror topics` says why"
             )
         _require_room(partitions)
-        plain = await self._wait_ready(partitions) if is_planned else {}
+        plain: Mapping[str, int] = {}
+        if is_planned:
+            plain = await self._wait_ready(partitions)
+            await self.backward.refresh(partitions)
+            self._require_backward(partitions)
         # What `open-target` will need is tried before anybody is kept from writing.
         await self.evidence.require_writable(self._required(journal))
         # A promotion that this one replaces may have opened the target already.
         known = journal.preflight.target_fence
-        fence = known or (await read_fence(self.target.cluster)).topics
+        fence = known or (await self.shared_fence.read_part(self.target)).topics
         facts = PreflightFacts(
             topics=_counted(partitions), target_fence=tuple(fence), plain_members=plain
         ).encode()
         if journal.kind is PromotionKind.SOURCE_LOST:
             facts = {**facts, "unmirrored": await self._unmirrored(partitions)}
+            if self.loss is not None:
+                facts = {**facts, "loss": self.loss}
         return StepOutcome(facts=facts)
 
     async def _wait_ready(self, partitions: tuple[TopicPartition, ...]) -> Mapping[str, int]:
@@ -160,17 +186,21 @@ class PromotionEffects:
 
         They are counted by group. Raises StepFailed.
         """
-        await wait_close_behind(
-            self.source,
-            partitions,
-            self.follower,
-            StandstillWatch(self.control.standing),
-            max_lag=self.limits.max_lag_before_fence,
-            timeout_ms=self.limits.catch_up_timeout_ms,
-        )
+        try:
+            await wait_close_behind(
+                self.source,
+                partitions,
+                self.follower,
+                StandstillWatch(self.control.standing),
+                max_lag=self.limits.max_lag_before_fence,
+                timeout_ms=self.limits.catch_up_timeout_ms,
+            )
+        except StepFailed as late:
+            why = await open_transactions(self.source, partitions)
+            raise StepFailed(f"{late}{why}") from late
         return await wait_plain_left(
             self.source,
-            self.flow.groups,
+            await self._groups(),
             self.count_followers,
             target=self.target.name,
             timeout_ms=self.limits.group_drain_timeout_ms,
@@ -199,11 +229,16 @@ class PromotionEffects:
         await self.store.announce(journal, None)
         return {}
 
+    async def _groups(self) -> GroupChoice:
+        """Return the groups that this promotion moves."""
+        configuration = self.shared_fence.configuration
+        return (await groups_of_set(self.source, configuration, self.flow)).chosen
+
     async def _groups_leave(self, journal: Journal) -> StepOutcome:
         return StepOutcome(
             facts=await wait_left(
                 self.source,
-                self.flow.groups,
+                await self._groups(),
                 self.count_followers,
                 plain=journal.preflight.plain_members,
                 timeout_ms=self.limits.group_drain_timeout_ms,
@@ -211,9 +246,16 @@ class PromotionEffects:
         )
 
     async def _groups_move(self, journal: Journal) -> StepOutcome:
+        groups = await self._groups()
+        return StepOutcome(facts=await self._move_groups(journal, _held(journal), groups))
+
+    async def _move_groups(
+        self, journal: Journal, held: HeldPositions, groups: GroupChoice
+    ) -> Facts:
         partitions = frozenset(journal.moving)
         await self.follower.refresh(partitions)
         await self.backward.refresh(partitions)
+        self._require_backward(partitions)
         # Of what does not move nobody has asked how far it is mirrored.
         forward = {
             partition: one
@@ -221,80 +263,56 @@ class PromotionEffects:
             if partition in partitions
         }
         bounded = {partition: self.backward.bounded(partition) for partition in partitions}
-        return StepOutcome(
-            facts=await move_groups(
-                self.source,
-                self.target,
-                self.flow.groups,
-                BothMaps(forward=forward, backward=bounded),
-                timeout_ms=self.limits.group_drain_timeout_ms,
-            )
+        ends = self.follower.target_ends
+        return await move_groups(
+            self.source,
+            self.target,
+            groups,
+            BothMaps(forward=forward, backward=bounded, target_ends=ends, held=held),
+            timeout_ms=self.limits.group_drain_timeout_ms,
         )
+
+    def _require_backward(self, partitions: Collection[TopicPartition]) -> None:
+        """Raise StepFailed where nobody knows what came to the source from the target.
+
+        A group among such records would be moved before all of them, and read them again.
+        """
+        lacking = self.backward.lacking(partitions)
+        if lacking:
+            raise StepFailed(
+                f"what of {lacking[0]} came to {self.source.name} from {self.target.name} is not"
+                f" known ({len(lacking)} of {len(partitions)} partitions), so no group can be moved"
+                f" by it: {self.backward.unbelieved}"
+            )
 
     # --- the fence -------------------------------------------------------------------------------
 
     async def _fence(self, journal: Journal) -> StepOutcome:
         if journal.kind is PromotionKind.PLANNED:
-            closed = await self._close_source(journal)
+            closed = await self.closing.close(journal)
             _require_room(closed)
-            await self._require_way_back(closed)
+            if self.reverse is not None:
+                await self.closing.require_way_back(closed)
             topics = FenceFacts(topics=_counted(closed)).encode()
             return StepOutcome(facts={"fenced": True, "partitions": len(closed), **topics})
         why = f"{self.source.name} did not answer within {LOST_SOURCE_TIMEOUT_S:g} s"
         with trio.move_on_after(LOST_SOURCE_TIMEOUT_S):
             try:
-                closed = await self._close_source(journal)
+                closed = await self.closing.close(journal)
             except (NetworkFault, StepFailed) as fault:
                 why = brief(fault)
             else:
                 return StepOutcome(facts={"fenced": True, "partitions": len(closed)})
         return StepOutcome(facts={"fenced": False, "why": why})
 
-    async def _close_source(
-        self, journal: Journal, closed: Collection[TopicPartition] = ()
-    ) -> tuple[TopicPartition, ...]:
-        """Close all that the flow takes from the source, beside what is closed; return it.
-
-        What is made there meanwhile is closed too, and so is what was closed and takes writes
-        again: the new site may be open by then, and every second counts in which both are.
-        """
-        moved = {topic for topic, _ in journal.moving}
-        allowed = client_let_through(source=self.flow.source, target=self.flow.target)
-        found = await self.source.partitions(self.flow)
-        while True:
-            fence = fence_of(self.flow, moved | {topic for topic, _ in found}, allowed)
-            close = partial(set_fence, self.source.cluster, fence)
-            if not closed or not set(found) <= set(closed):
-                await close()
-            try:
-                await wait_holds(self.source.cluster, found, close=close)
-            except FenceDoesNotHold as fault:
-                raise StepFailed(f"{self.source.name} cannot be fenced: {fault}") from fault
-            closed, found = found, await self.source.partitions(self.flow)
-            if set(found) <= set(closed):
-                return found
-
-    async def _require_way_back(self, closed: Collection[TopicPartition]) -> None:
-        """The flow back has to write through the fence; raises StepFailed naming a partition."""
-        if self.reverse is None:
-            return
-        shut = await find_locked_out(self.source.cluster, closed)
-        if shut:
-            topic, partition = shut[0]
-            raise StepFailed(
-                f"{self.source.name} would take nothing from the flow back either, as"
-                f" {topic}-{partition} ({len(shut)} partitions): its super.users must name the"
-                " mirror's user"
-            )
-
     async def _unfence(self, journal: Journal) -> Facts:
         """Open the source again; one that was given up and does not answer may stay closed."""
         if journal.kind is PromotionKind.PLANNED:
-            await set_fence(self.source.cluster, Fence())
+            await self.closing.lift()
             return {"fenced": False}
         with trio.move_on_after(LOST_SOURCE_TIMEOUT_S):
             try:
-                await set_fence(self.source.cluster, Fence())
+                await self.closing.lift()
             except NetworkFault as fault:
                 return {"left": brief(fault)}
             return {"fenced": False}
@@ -309,20 +327,25 @@ class PromotionEffects:
         Transactions that were open may end meanwhile, which is no record. No topic may have been
         made again on either site, the target may not have lost anything, and nobody may have
         written there behind the seal. Positions that were committed on the source since groups
-        moved are moved again.
+        moved are moved again, and the report goes by what is found now.
         """
-        drained = _drained_logs(journal).ends
-        moved = await self._groups_move(journal)  # first: it may take long
-        found = await self._close_source(journal, drained)
-        appended = await find_appended(self.source, found, drained)
+        drained = drained_logs(journal).ends
+        configuration = self.shared_fence.configuration
+        here = await groups_of_set(self.source, configuration, self.flow)
+        if here.cut:
+            raise StepFailed(cut_line(here.cut))
+        # First: it may take long.
+        moved = await self._move_groups(journal, _held(journal), here.chosen)
+        found = await self.closing.close(journal, drained)
+        require_none(await find_other_logs(self.source, self.follower, drained))
+        appended, shrunk = await find_appended(self.source, found, drained)
         if appended:
             raise StepFailed(f"the fence did not hold: {appended[0].describe(self.source.name)}")
-        require_none(await find_other_logs(self.source, self.follower, drained))
-        made = await make_missing(self.source, self.target, self.flow, found)
+        if shrunk:
+            raise StepFailed(shrunk[0].describe(self.source.name))
         await self._require_sealed_ends(journal)
-        return StepOutcome(
-            facts={"partitions": len(found), "made": made, "committed": moved.facts["committed"]}
-        )
+        made = await make_missing(self.source, self.target, self.flow, found)
+        return StepOutcome(facts={**moved, "partitions": len(found), "made": made})
 
     async def _require_sealed_ends(self, journal: Journal) -> None:
         """Raise StepFailed naming a partition that is not on the target as it was sealed."""
@@ -341,42 +364,50 @@ class PromotionEffects:
         left = await self.evidence.say_active()
         facts: Facts = {"evidence": left}
         if journal.kind is PromotionKind.SOURCE_LOST:
-            beyond = await find_beyond_mirrored(self.source, journal.partitions)
+            await self.follower.refresh(journal.moving)  # a successor has not read it
+            ids = self.follower.topic_ids
+            beyond = await find_beyond_mirrored(self.source, ids, journal.partitions)
             if isinstance(beyond, str):
                 return StepOutcome(facts={**facts, "source_silent": beyond})
             return StepOutcome(facts={**facts, "appended": [asdict(one) for one in beyond]})
         try:
-            drained = _drained_logs(journal).ends
-            found = await self._close_source(journal)  # set anew, as it may have been lifted
-            appended = await find_appended(self.source, found, drained)
-            made = await make_missing(self.source, self.target, self.flow, found)
-            moved = await self._groups_move(journal)
-            staying = {
-                name: count
-                for name, count in (await self.source.members(self.flow.groups)).items()
-                if count
-            }
+            return StepOutcome(
+                facts={**facts, **await _patiently(partial(self._look_behind, journal))}
+            )
         except (NetworkFault, StepFailed) as fault:
             return StepOutcome(facts={**facts, "not_looked": brief(fault)})
-        return StepOutcome(
-            facts={
-                **facts,
-                "appended": [asdict(one) for one in appended],
-                "made": made,
-                "committed": moved.facts["committed"],
-                "not_carried": moved.facts["has_members"],
-                "still_members": fitting(staying, GROUPS_BYTES // 4),
-            }
-        )
+
+    async def _look_behind(self, journal: Journal) -> Facts:
+        """Return what has slipped through to the old site, and carry over what can be."""
+        drained = drained_logs(journal).ends
+        found = await self.closing.close(journal)  # set anew, as it may have been lifted
+        groups = await self._groups()
+        moved = await self._move_groups(journal, held={}, groups=groups)
+        again = await find_made_again(self.source, self.follower.topic_ids, found)
+        appended, shrunk = await find_appended(self.source, found, drained, again)
+        staying = {
+            name: count for name, count in (await self.source.members(groups)).items() if count
+        }
+        # Last, as what was made once is not named again.
+        made = await make_missing(self.source, self.target, self.flow, found)
+        await self.closing.keep(journal, found)
+        return {
+            "appended": [asdict(one) for one in appended],
+            "shrunk": [asdict(one) for one in shrunk],
+            "made": made,
+            "committed": moved["committed"],
+            "not_carried": moved["has_members"],
+            "still_members": fitting(staying, GROUPS_BYTES // 4),
+        }
 
     async def _open_target(self, journal: Journal) -> StepOutcome:
         """Let the target take writes; both clusters carry first that a promotion is under way."""
         required = self._required(journal)
         left = await self.evidence.say_moving(journal.site, journal.epoch, required)
         moved = {topic for topic, _ in journal.moving}
-        fence = await read_fence(self.target.cluster)
-        if moved & set(fence.topics) or fence.patterns:
-            await set_fence(self.target.cluster, Fence())
+        fence = await self.shared_fence.read_part(self.target)
+        if moved & set(fence.topics) or fence.patterns or fence.bars:
+            await self.shared_fence.set_part(self.target, Fence())
         return StepOutcome(
             facts={"was_fenced": sorted(moved & set(fence.topics)), "evidence": {**left}}
         )
@@ -396,8 +427,9 @@ class PromotionEffects:
         before = journal.preflight.target_fence
         try:
             if before:
-                fence = fence_of(self.flow, before, self.flow.client_id)
-                await set_fence(self.target.cluster, fence)
+                away = self.limits.sends_clients_away
+                fence = fence_of(self.flow, before, self.flow.client_id, sends_away=away)
+                await self.shared_fence.set_part(self.target, fence)
         except NetworkFault as fault:
             return {"left": brief(fault)}
         return {"fenced": len(before), **await self._taken(journal)}
@@ -411,7 +443,7 @@ class PromotionEffects:
             return {}
         try:
             ends = await self.target.known_ends(sealed)
-            taken = await find_appended(self.target, [*ends], sealed)
+            taken, _ = await find_appended(self.target, [*ends], sealed)
         except NetworkFault as fault:
             return {"not_looked": brief(fault)}
         return {"taken": [asdict(one) for one in taken]} if taken else {}
@@ -427,7 +459,7 @@ class PromotionEffects:
                 self.source, logs, self.follower, standstills, timeout_ms=timeout_ms
             )
         except StepFailed as late:
-            raise StepFailed(f"{late}{await open_transactions(self.source, logs)}") from late
+            raise StepFailed(f"{late}{await open_transactions(self.source, logs.ends)}") from late
         facts = DrainFacts(starts=logs.starts, ends=logs.ends).encode()
         return StepOutcome(facts={"records": records, **facts})
 
@@ -449,81 +481,19 @@ class PromotionEffects:
             await self.reverse.start(journal.epoch, self.store.claim)
         return {}
 
-    async def _seal(self, journal: Journal, *, note: Note) -> StepOutcome:
-        await self.follower.refresh(journal.moving)
-        if journal.kind is PromotionKind.SOURCE_LOST:
-            return await self._seal_without_source(journal, note)
-        logs = _drained_logs(journal)
-        require_none(await find_shorter_logs(self.source, self.follower, logs.ends))
-        ends = [self._drained_ends(partition, logs) for partition in journal.moving]
-        await self.follower.seal(
-            {
-                TopicPartition(one.topic, one.partition): (one.mirrored_source_end, one.target_end)
-                for one in ends
-            }
-        )
-        return StepOutcome(facts={"partitions": len(ends)}, partitions=tuple(ends))
 
-    async def _seal_without_source(self, journal: Journal, note: Note) -> StepOutcome:
-        """Seal behind the last batch of the mirror, whatever others have written to the target.
-
-        With its seal the map accounts for what others have written, and nobody finds it any more:
-        so the journal names it first.
-        """
-        partitions = journal.moving
-        away = mirrored_away(await self.journals(), self.target.name, self.source.name)
-        found = without_mirrored_away(await find_mirrored_ends(self.follower, partitions), away)
-        facts = with_earlier(seal_facts(found), journal.facts(StepName.SEAL))
-        if facts["foreign"] or facts["untold"]:
-            await note(facts)
-        await self.follower.seal(
-            {partition: (end.source_end, end.target_end) for partition, end in found.items()},
-            [(partition, *run) for partition, end in sorted(found.items()) for run in end.runs],
-        )
-        return StepOutcome(
-            facts={"partitions": len(found), **facts},
-            partitions=tuple(
-                PartitionEnds(
-                    topic=partition.topic,
-                    partition=partition.partition,
-                    mirrored_source_end=end.source_end,
-                    target_end=end.target_end,
-                    source_end=None,
-                )
-                for partition, end in sorted(found.items())
-            ),
-        )
-
-    def _drained_ends(self, partition: TopicPartition, logs: SourceLogs) -> PartitionEnds:
-        """Return where a partition stands behind the drain; raises StepFailed.
-
-        What was never announced is a log without records: all of it is mirrored.
-        """
-        mirrored = self.follower.mirrored_end(partition)
-        if missing(logs, {partition: mirrored}).get(partition, 0) > 0:
-            raise StepFailed(
-                f"{partition} is mirrored up to {mirrored or 0}, not to {logs.ends[partition]}"
-            )
-        if mirrored is None:
-            mirrored = logs.ends[partition]
-        return PartitionEnds(
-            topic=partition.topic,
-            partition=partition.partition,
-            mirrored_source_end=mirrored,
-            target_end=self.follower.writing_end(partition),
-            source_end=logs.ends[partition],
-        )
-
-    async def _unseal(self, journal: Journal) -> Facts:
-        """Take the seals back; where the target does not answer, the mirror does it by itself.
-
-        What it does when it goes on, and the source must not stay closed until then.
-        """
+async def _patiently(work: Callable[[], Awaitable[T]]) -> T:
+    """Do something; where a partition's leader moves, which loses nothing, do it again."""
+    moved_at: float | None = None
+    while True:
         try:
-            await self.follower.unseal(journal.moving, foreign_stops(journal.facts(StepName.SEAL)))
-        except NetworkFault as fault:
-            return {"left": brief(fault)}
-        return {}
+            return await work()
+        except LeaderMoved:
+            now = trio.current_time()
+            moved_at = now if moved_at is None else moved_at
+            if now - moved_at > LEADER_MOVES_S:
+                raise
+        await trio.sleep(LEADER_AGAIN_S)
 
 
 def _counted(partitions: Iterable[TopicPartition]) -> dict[str, int]:
@@ -538,8 +508,6 @@ def _require_room(partitions: Iterable[TopicPartition]) -> None:
         raise StepFailed(too_long)
 
 
-def _drained_logs(journal: Journal) -> SourceLogs:
-    drained = journal.drain
-    if drained.starts is None or drained.ends is None:
-        raise StepFailed("the journal does not say where the drained logs begin and end")
-    return SourceLogs(starts=drained.starts, ends=drained.ends)
+def _held(journal: Journal) -> HeldPositions:
+    """Return where the promotion has moved groups before."""
+    return GroupFacts.decode(journal.moved_groups).positions

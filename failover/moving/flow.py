@@ -1,6 +1,5 @@
 """Stop and start a flow by its command in the witness, and see that it was carried out."""
 
-import logging
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from functools import partial
@@ -13,7 +12,7 @@ from failover.journal.store import Superseded
 from runtime.configuration.config import FlowConfig
 from runtime.coordination.known_ends import KnownEnds
 from runtime.coordination.long_nodes import read_document
-from runtime.coordination.standstill import Standstill, read_paused, read_worker
+from runtime.coordination.standstill import Standstill, not_known, read_paused, read_worker
 from runtime.coordination.witness import (
     FlowCommand,
     WitnessGarbled,
@@ -25,15 +24,13 @@ from runtime.coordination.zookeeper import (
     BadVersion,
     Check,
     Create,
-    Node,
     NodeExists,
     NoNode,
     SetData,
+    ZNode,
     ZooKeeper,
 )
 from wire.topic_partition import TopicPartition
-
-_LOG = logging.getLogger(__name__)
 
 
 class FlowControl:
@@ -76,18 +73,23 @@ class FlowControl:
     ) -> dict[TopicPartition, Standstill]:
         """Return those of these partitions that stand still until somebody decides, with the cause.
 
-        What cannot be understood tells of none: the wait for what is missing finds them, late.
+        A node that is not understood may tell of any: none of them is known to go on.
         """
         found: list[Standstill] = []
-        try:
-            for name in await self._zookeeper.children(self._workers) or ():
-                node = await self._zookeeper.get(f"{self._workers}/{name}")
+        for name in await self._zookeeper.children(self._workers) or ():
+            path = f"{self._workers}/{name}"
+            node = await self._zookeeper.get(path)
+            try:
                 found += () if node is None else read_worker(node.data)
-            orders = await self._zookeeper.get(self._orders)
+            except WitnessGarbled as fault:
+                found += not_known(partitions, path, fault, "start the mirror anew that wrote it")
+        orders = await self._zookeeper.get(self._orders)
+        try:
             if orders is not None:
                 found += read_paused(orders.data, self._told_as, partitions)
         except WitnessGarbled as fault:
-            _LOG.warning("%s: what stands still is not known: %s", self._name, fault)
+            remedy = "delete the node, and order again what is to be paused"
+            found += not_known(partitions, self._orders, fault, remedy)
         return {one.partition: one for one in found if one.partition in partitions}
 
     async def known_ends(self) -> KnownEnds | None:
@@ -178,11 +180,11 @@ class FlowControl:
                     return
 
 
-def _command(node: Node | None) -> FlowCommand | None:
+def _command(node: ZNode | None) -> FlowCommand | None:
     return None if node is None else FlowCommand.decode(node.data)
 
 
-def _acknowledged_in(node: Node | None) -> FlowCommand | None:
+def _acknowledged_in(node: ZNode | None) -> FlowCommand | None:
     """Return what a daemon has carried out; garbage is nothing, and is written over."""
     try:
         return _command(node)

@@ -3,15 +3,16 @@
 import json
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Final, TypeAlias, TypeVar
 
 import trio
 
 from failover.journal.facts import Facts, JsonValue, by_topic
-from failover.sites.site import Site
+from failover.sites.site import GroupChoice, Site
 from offset_translation.group_positions import GroupPosition, Leave, decide_commit
 from offset_translation.offset_map import OffsetMap
-from runtime.configuration.config import PatternSet
+from offset_translation.translation import Position
 from wire.errors import ErrorCode
 from wire.net import NetworkFault, RequestRefused
 from wire.net.operations import (
@@ -30,6 +31,7 @@ from wire.topic_partition import TopicPartition
 V = TypeVar("V", bound=JsonValue)
 GroupOffsets: TypeAlias = Mapping[TopicPartition, GroupOffset]
 Commits: TypeAlias = Mapping[TopicPartition, tuple[int, str]]
+HeldPositions: TypeAlias = Mapping[str, Mapping[TopicPartition, int]]
 Codes: TypeAlias = Mapping[TopicPartition, ErrorCode]
 
 GROUPS_POLL_S: Final = 0.05
@@ -39,6 +41,11 @@ GROUPS_AT_ONCE: Final = 500
 """Nobody may write meanwhile, so groups are not asked for one after the other."""
 MAX_METADATA_BYTES: Final = 32_767
 """The metadata that fits a request, where the target takes only older versions of it."""
+IS_AHEAD: Final = (
+    "it is at {current} on the target, and {stored} on the source is {wanted} there: it has moved"
+    " on there by itself, or was rewound on the source a moment ago; if it was rewound,"
+    " `mirror offsets export` and `import` set it back before its consumers start"
+)
 HAS_MEMBERS: Final = (
     f"{Leave.GROUP_IS_ACTIVE.value}: stop them there, then have its positions committed by"
     " `mirror offsets export` and `import`"
@@ -65,8 +72,12 @@ class Moved:
     positions: Mapping[TopicPartition, int] = field(default_factory=dict)
     committed: Mapping[TopicPartition, int] = field(default_factory=dict)
     left: Mapping[TopicPartition, str] = field(default_factory=dict)
+    ahead: int = 0
+    """In how many partitions it may pass over records on the target that it has not read."""
     cut: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Positions that lie before the target's log start, and the offset where that is."""
+    bounded: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """How many source offsets are read again where the exact position is not known, at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +88,10 @@ class BothMaps:
     backward: Mapping[TopicPartition, OffsetMap | None] = field(default_factory=dict)
     target_starts: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Where the target's logs begin, of those that told it."""
+    target_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Where they end: a position behind that was left there by a log that is no more."""
+    held: HeldPositions = field(default_factory=dict)
+    """Where this promotion has moved groups before."""
 
 
 def choose(
@@ -85,47 +100,140 @@ def choose(
     target: Mapping[TopicPartition, GroupOffset],
     *,
     is_idle: bool,
+    held: Mapping[TopicPartition, int] = MappingProxyType({}),
 ) -> Moved:
-    """Decide for every position of a group in moved partitions what to commit on the target."""
+    """Decide for every position of a group in moved partitions what to commit on the target.
+
+    `held` is where this promotion has moved it before. A group that is there still has not moved on
+    by itself: it follows the source, also back.
+    """
     positions: dict[TopicPartition, int] = {}
     commits: dict[TopicPartition, int] = {}
     left: dict[TopicPartition, str] = {}
     cut: dict[TopicPartition, int] = {}
+    bounded: dict[TopicPartition, int] = {}
+    ahead = 0
     for partition, stored in sorted(source.items()):
         offset_map = maps.forward.get(partition)
         if offset_map is None:
             continue
         current = target[partition].offset if partition in target else None
-        position = GroupPosition(
-            source_offset=stored.offset, applied_source_offset=None, target_offset=current
-        )
-        start = maps.target_starts.get(partition, 0)
-        decision = decide_commit(
-            offset_map,
-            position,
-            group_is_idle=True,
-            backward=maps.backward.get(partition),
-            target_log_start=start,
-        )
+        decision = _where_to(maps, partition, stored.offset, current)
+        if decision is Leave.TARGET_IS_AHEAD:
+            wanted = _where_to(maps, partition, stored.offset, None)
+            assert isinstance(wanted, Position), "the target is ahead of a position"
+            if current != held.get(partition):
+                ahead += 1
+                left[partition] = IS_AHEAD.format(
+                    current=current, stored=stored.offset, wanted=wanted.target_offset
+                )
+                continue
+            decision = wanted
         match decision:
             case Leave.ALREADY_THERE:
                 assert current is not None, "what is already there is known"
                 positions[partition] = current
+                decision = _where_to(maps, partition, stored.offset, None)
+                assert isinstance(decision, Position), "a position is there already"
             case Leave():
                 left[partition] = decision.value
+                continue
             case _ if not is_idle:
                 left[partition] = HAS_MEMBERS
+                continue
             case _:
                 positions[partition] = commits[partition] = decision.target_offset
-                if not decision.is_exact and decision.target_offset == start > 0:
-                    cut[partition] = start
-    return Moved(positions=positions, committed=commits, left=left, cut=cut)
+        start = maps.target_starts.get(partition, 0)
+        if not decision.is_exact and decision.target_offset == start > 0:
+            cut[partition] = start
+        elif not decision.is_exact:
+            bounded[partition] = max(0, stored.offset - decision.source_offset)
+    return Moved(
+        positions=positions, committed=commits, left=left, ahead=ahead, cut=cut, bounded=bounded
+    )
+
+
+def _where_to(
+    maps: BothMaps, partition: TopicPartition, source_offset: int, current: int | None
+) -> Position | Leave:
+    """Return what to commit in a partition where an idle group stands at `current`, or why not.
+
+    No group has read beyond the log's end: a position there is as good as none.
+    """
+    if current is not None and current > maps.target_ends.get(partition, current):
+        current = None
+    return decide_commit(
+        maps.forward[partition],
+        GroupPosition(
+            source_offset=source_offset, applied_source_offset=None, target_offset=current
+        ),
+        group_is_idle=True,
+        backward=maps.backward.get(partition),
+        target_log_start=maps.target_starts.get(partition, 0),
+    )
+
+
+@dataclass(slots=True)
+class _Told:
+    """What a step says of groups, filled in as they are moved."""
+
+    committed: int = 0
+    counted: int = 0
+    listed: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
+    left: dict[str, str] = field(default_factory=dict)
+    ahead: dict[str, int] = field(default_factory=dict)
+    has_members: dict[str, int] = field(default_factory=dict)
+    cut: dict[str, str] = field(default_factory=dict)
+    bounded: dict[str, dict[str, int]] = field(default_factory=dict)
+    unstable: dict[str, bool] = field(default_factory=dict)
+
+    def note(self, name: str, moved: Moved) -> None:
+        """Take what has become of one group."""
+        self.committed += len(moved.committed)
+        self.counted += len(moved.positions)
+        if self.counted <= POSITIONS_LISTED:
+            self.listed[name] = by_topic(moved.positions)
+        if moved.cut:
+            first, start = next(iter(moved.cut.items()))
+            self.cut[name] = f"{first} begins at {start} ({len(moved.cut)} partitions)"
+        if moved.bounded:
+            reread = sum(moved.bounded.values())
+            self.bounded[name] = {"partitions": len(moved.bounded), "reread": reread}
+        behind = sum(why == HAS_MEMBERS for why in moved.left.values())
+        if behind:
+            self.has_members[name] = behind
+        if moved.ahead:
+            self.ahead[name] = moved.ahead
+        if moved.left:
+            (topic, partition), why = next(iter(moved.left.items()))
+            self.left[name] = f"{topic}-{partition}: {why} ({len(moved.left)} partitions)"
+
+    def facts(self, groups: int, room: int) -> Facts:
+        """Return the facts; fifteen sixteenths of `room` at most."""
+        left, cut = fitting(self.left, room // 16), fitting(self.cut, room // 16)
+        bounded = fitting(self.bounded, room // 16)
+        unstable = [*fitting(self.unstable, room // 8)]
+        return {
+            "groups": groups,
+            "committed": self.committed,
+            "positions": fitting(self.listed, room // 2),
+            "left": left,
+            "ahead": fitting(self.ahead, room // 16),
+            "has_members": fitting(self.has_members, room // 16),
+            "more_left": len(self.left) - len(left),
+            "cut": cut,
+            "more_cut": len(self.cut) - len(cut),
+            "bounded": bounded,
+            "more_bounded": len(self.bounded) - len(bounded),
+            "unstable": unstable,
+            "more_unstable": len(self.unstable) - len(unstable),
+        }
 
 
 async def move_groups(
     source: Site,
     target: Site,
-    groups: PatternSet,
+    groups: GroupChoice,
     maps: BothMaps,
     *,
     timeout_ms: int,
@@ -133,54 +241,25 @@ async def move_groups(
 ) -> Facts:
     """Translate the positions of all groups through the maps and commit them on the target.
 
-    The call may be repeated: positions only move forward. The facts name each group that could not
-    be committed, with the reason, and each group whose transaction was still open after
-    `timeout_ms`: such a group moves to its position before the transaction. The facts take three
-    quarters of `room` at most. Raises NetworkFault.
+    The call may be repeated: positions only move forward, unless a group still stands where an
+    earlier call has moved it. The facts name each group that could not be committed, with the
+    reason, each that does not go on exactly where it was, and each group whose transaction was
+    still open after `timeout_ms`: such a group moves to its position before the transaction. The
+    facts take at most fifteen sixteenths of `room`. Raises NetworkFault.
     """
     give_up_at = trio.current_time() + timeout_ms / 1000
     maps = replace(maps, target_starts=await _starts(target, maps.forward))
-    cut: dict[str, str] = {}
+    told = _Told()
     names = await source.members(groups)
-    listed: dict[str, dict[str, dict[str, int]]] = {}
-    left: dict[str, str] = {}
-    unstable: dict[str, bool] = {}
-    has_members: dict[str, int] = {}
-    committed = counted = 0
     described = await describe_groups(target.cluster, list(names)) if names else {}
     idle = {name for name in names if name not in described or not described[name].members}
     for first in range(0, len(names), GROUPS_AT_ONCE):
         some = [*names][first : first + GROUPS_AT_ONCE]
         on_source, still_open = await _settled_positions(source, some, give_up_at)
-        unstable |= dict.fromkeys(still_open, True)
+        told.unstable |= dict.fromkeys(still_open, True)
         for name, moved in (await _move(on_source, target, maps, idle=idle)).items():
-            committed += len(moved.committed)
-            counted += len(moved.positions)
-            if counted <= POSITIONS_LISTED:
-                listed[name] = by_topic(moved.positions)
-            if moved.cut:
-                cut_first, start = next(iter(moved.cut.items()))
-                cut[name] = f"{cut_first} begins at {start} ({len(moved.cut)} partitions)"
-            behind = sum(why == HAS_MEMBERS for why in moved.left.values())
-            if behind:
-                has_members[name] = behind
-            if moved.left:
-                (topic, partition), why = next(iter(moved.left.items()))
-                left[name] = f"{topic}-{partition}: {why} ({len(moved.left)} partitions)"
-    named, named_unstable = fitting(left, room // 16), [*fitting(unstable, room // 8)]
-    named_cut = fitting(cut, room // 16)
-    return {
-        "groups": len(names),
-        "committed": committed,
-        "positions": fitting(listed, room // 2),
-        "left": named,
-        "has_members": fitting(has_members, room // 16),
-        "more_left": len(left) - len(named),
-        "cut": named_cut,
-        "more_cut": len(cut) - len(named_cut),
-        "unstable": named_unstable,
-        "more_unstable": len(unstable) - len(named_unstable),
-    }
+            told.note(name, moved)
+    return told.facts(len(names), room)
 
 
 async def _starts(
@@ -202,7 +281,13 @@ async def _move(
 ) -> dict[str, Moved]:
     on_target = await _positions(target, list(on_source))
     chosen = {
-        group: choose(maps, stored, on_target[group] or {}, is_idle=group in idle)
+        group: choose(
+            maps,
+            stored,
+            on_target[group] or {},
+            is_idle=group in idle,
+            held=maps.held.get(group, {}),
+        )
         for group, stored in on_source.items()
     }
     answers = await _commit(
@@ -312,5 +397,11 @@ def _as_answered(moved: Moved, answers: Codes) -> Moved:
             partition: at for partition, at in moved.committed.items() if partition not in refused
         },
         left={**moved.left, **refused},
+        ahead=moved.ahead,
         cut={partition: at for partition, at in moved.cut.items() if partition not in refused},
+        bounded={
+            partition: again
+            for partition, again in moved.bounded.items()
+            if partition not in refused
+        },
     )

@@ -14,9 +14,8 @@ import trio
 from failover.journal.execute import StepFailed
 from failover.journal.facts import Facts
 from failover.moving.groups import GROUPS_BYTES, GROUPS_POLL_S, fitting
-from failover.planning.plan import stay_line
-from failover.sites.site import Site
-from runtime.configuration.config import PatternSet
+from failover.planning.plan_description import stay_line
+from failover.sites.site import GroupChoice, Site
 from runtime.coordination.witness import WitnessPaths
 from runtime.coordination.zookeeper import ZooKeeper
 
@@ -50,7 +49,7 @@ def plain_members(members: Counts, followers: Counts) -> dict[str, int]:
 
 async def wait_plain_left(
     source: Site,
-    groups: PatternSet,
+    groups: GroupChoice,
     count: CountFollowers,
     *,
     target: str,
@@ -83,7 +82,7 @@ async def wait_plain_left(
 
 async def wait_left(
     source: Site,
-    groups: PatternSet,
+    groups: GroupChoice,
     count: CountFollowers,
     *,
     plain: Counts,

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from runtime.configuration.config import LossBudget
+from runtime.configuration.failover_section import LossBudget
 from runtime.coordination.known_ends import UNSEEN_MS, KnownEnd, KnownEnds
 from wire.topic_partition import TopicPartition
 
@@ -227,6 +227,17 @@ def _worst_first(loss: Loss) -> list[PartitionLoss]:
 def _most(loss: Loss) -> str:
     worst = _worst_first(loss)[0]
     return f"{worst.partition}: {worst.at_least}"
+
+
+def loss_summary(loss: Loss, most: int) -> Mapping[str, Any]:
+    """Return the JSON form that a journal keeps: of those that lose most, at most so many."""
+    worst = [one for one in _worst_first(loss) if one.at_least][:most]
+    return {
+        "records_at_least": loss.at_least,
+        "records": None if loss.unknown else loss.at_least,
+        "seconds": loss.seconds,
+        "partitions": {str(one.partition): one.at_least for one in worst},
+    }
 
 
 def loss_document(loss: Loss) -> Mapping[str, Any]:

@@ -1,15 +1,17 @@
 """The plan of a promotion, or its refusal: a pure function of one look at both sites."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, assert_never
 
+from failover.automatic.hold import Hold
 from failover.journal.journal import Journal
 from failover.journal.journal_size import why_too_long
-from failover.journal.steps import ORDER, Direction, PromotionKind, StepName, is_switched
-from failover.planning.loss import Loss, beyond_budget, loss_document, loss_lines
-from runtime.configuration.config import NO_LIMIT, LossBudget
+from failover.journal.steps import PromotionKind, is_switched
+from failover.planning.loss import Loss, beyond_budget
+from failover.planning.refusal import Cause, Refusal
+from runtime.configuration.failover_section import NO_LIMIT, LossBudget
 from runtime.rights.outlook import Outlook
 from wire.topic_partition import TopicPartition
 
@@ -23,12 +25,16 @@ class SiteView:
 
     `fault` says in a few words why the site does not fully answer; None means that every moved
     partition's end is in `ends`. `groups` counts the members of each group that the flow covers.
+    With `is_unsure` it may be at work all the same.
     """
 
     name: str
     fault: str | None
     ends: Mapping[TopicPartition, int]
     groups: Mapping[str, int]
+    is_unsure: bool = False
+    cut: str | None = None
+    """Which groups would be cut in two with their sets of topics, and what to do; None if none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +63,19 @@ class SitesView:
     """How the file here differs from what the mirror runs, and what to do; None if it does not."""
     unfenceable: str | None = None
     """Why the source cannot be closed for writes; None when it can, or nobody could tell."""
+    creatable: str | None = None
+    """Why topics can be made on the source behind its fence; None when not, or nobody told."""
     other_log: str | None = None
     """Of which partition `mirrored` speaks of another log than the source's, and what to do; None
     when it does of none, or nobody could tell."""
+    outdated: str | None = None
+    """Why what the map says is not known: the witness takes records of it for somebody else's."""
+    unbelieved: str | None = None
+    """What of the map is not believed, and whose it is; None where all of it is."""
+    others_closed: tuple[str, ...] = ()
+    """What somebody else has closed on either site, and this promotion would open for a moment."""
+    unsure_seal: str | None = None
+    """Of which partition of a lost source that decides where it would be sealed, and what to do."""
     standing: str | None = None
     """Which partition stands still until somebody decides, and the command; None if none does."""
     plain: Mapping[str, int] = field(default_factory=dict)
@@ -69,6 +85,8 @@ class SitesView:
     loss_budget: LossBudget = NO_LIMIT
     outlook: Outlook | None = None
     """Who would be refused on the target; None where nobody has looked."""
+    hold: Hold | None = None
+    """Who wants no promotion now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,13 +94,16 @@ class PromotionRequest:
     """The operator's request.
 
     `force` insists on what is on the target, and on source-lost though the source answers.
-    `accepts_loss` insists on losing more than the configuration allows.
+    `accepts_loss` insists on losing more than the configuration allows. `without_hooks` calls none.
+    `despite_hold` goes on although somebody holds.
     """
 
     site: str
     kind: PromotionKind
     force: bool = False
     accepts_loss: bool = False
+    without_hooks: bool = False
+    despite_hold: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +126,12 @@ class Plan:
     supersedes: Journal | None
     warnings: tuple[str, ...] = ()
     """What applications do not expect; somebody has insisted on the promotion."""
+    creatable: str | None = None
+    """Why topics can be made on the source behind its fence."""
+    unbelieved: str | None = None
+    """What of the map is not believed."""
+    others_closed: tuple[str, ...] = ()
+    """What somebody else has closed, and this promotion opens for a moment."""
     plain: Mapping[str, int] = field(default_factory=dict)
     """The members that a planned promotion waits for before the fence, by group."""
     is_insisted: bool = False
@@ -121,13 +148,6 @@ class Resume:
     journal: Journal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """The promotion may not begin; `reason` is one line that names what is in the way."""
-
-    reason: str
-
-
 Decision: TypeAlias = Plan | Resume | Refusal
 
 
@@ -135,10 +155,12 @@ def decide(snapshot: SitesView, request: PromotionRequest) -> Decision:
     """Decide what a `promote` does, from an unfinished promotion first, then from both sites."""
     if request.site not in snapshot.sites:
         known = ", ".join(sorted(snapshot.sites))
-        return Refusal(reason=f"unknown site {request.site} (the file has {known})")
+        return Refusal(
+            cause=Cause.UNKNOWN_SITE, reason=f"unknown site {request.site} (the file has {known})"
+        )
     unfinished = snapshot.unfinished
     if unfinished is not None and not _is_overtaken(unfinished, request):
-        return _go_on(unfinished, request, snapshot.differing)
+        return _go_on(snapshot, unfinished, request)
     refusal = _whether_possible(snapshot, request)
     if refusal is not None:
         return refusal
@@ -149,12 +171,13 @@ def decide(snapshot: SitesView, request: PromotionRequest) -> Decision:
     assert view is not None, "a flow has a source"
     if not view.ends:
         return Refusal(
+            cause=Cause.NOTHING_MOVES,
             reason=f"no topic of the flow {snapshot.flow} is on {view.name}, so nothing moves;"
-            " `mirror topics` says why"
+            " `mirror topics` says why",
         )
     too_long = why_too_long(Counter(topic for topic, _ in view.ends))
     if too_long is not None:
-        return Refusal(reason=too_long)
+        return Refusal(cause=Cause.TOO_LARGE, reason=too_long)
     return Plan(
         site=request.site,
         source=snapshot.active,
@@ -166,7 +189,10 @@ def decide(snapshot: SitesView, request: PromotionRequest) -> Decision:
         lag=_lag(snapshot) if planned else None,
         groups=view.groups,
         supersedes=unfinished,
-        warnings=_risks(snapshot),
+        warnings=(*_risks(snapshot), *_overruled(snapshot)),
+        creatable=snapshot.creatable,
+        unbelieved=snapshot.unbelieved,
+        others_closed=snapshot.others_closed,
         plain=snapshot.plain if planned else {},
         is_insisted=request.force,
         loss=None if planned else snapshot.loss,
@@ -184,38 +210,55 @@ def _is_overtaken(journal: Journal, request: PromotionRequest) -> bool:
     )
 
 
-def _go_on(journal: Journal, request: PromotionRequest, differing: str | None) -> Resume | Refusal:
-    """Go on with an unfinished promotion; by another file, others' topics and groups would move."""
+def _go_on(snapshot: SitesView, journal: Journal, request: PromotionRequest) -> Resume | Refusal:
+    """Go on with an unfinished promotion; by another file, others' topics and groups would move.
+
+    Behind the switch nothing can be held any more: applications have moved.
+    """
+    differing = snapshot.differing
     unfinished = f"the {journal.kind} promotion of {journal.site} (epoch {journal.epoch})"
     if journal.site != request.site:
         return Refusal(
+            cause=Cause.UNFINISHED,
             reason=f"{unfinished} is unfinished: finish it with `failover promote {journal.site}`"
-            " or take it back with `failover abort`"
+            " or take it back with `failover abort`",
         )
     if journal.kind is request.kind or is_switched(journal.step_states):
         is_insisted = request.force and journal.kind is PromotionKind.SOURCE_LOST
         if differing is not None and not is_insisted:
-            return Refusal(reason=f"{unfinished} is unfinished, and {differing}")
-        return Resume(journal=journal)
+            return Refusal(
+                cause=Cause.UNFINISHED, reason=f"{unfinished} is unfinished, and {differing}"
+            )
+        held = None if is_switched(journal.step_states) else _whether_held(snapshot, request)
+        return held or Resume(journal=journal)
     return Refusal(
+        cause=Cause.UNFINISHED,
         reason=f"{unfinished} is unfinished: finish it with `failover promote {journal.site}"
-        " --source-lost`"
+        " --source-lost`",
     )
 
 
 def _whether_possible(snapshot: SitesView, request: PromotionRequest) -> Refusal | None:
     if request.site == snapshot.active:
-        return Refusal(reason=f"{request.site} is already the active site")
+        return Refusal(
+            cause=Cause.ACTIVE_ALREADY, reason=f"{request.site} is already the active site"
+        )
     if snapshot.flow is None or snapshot.source is None or snapshot.target is None:
         return Refusal(
+            cause=Cause.NO_FLOW,
             reason=f"no flow from {snapshot.active} to {request.site} is configured,"
-            f" so {request.site} has nothing to go on with"
+            f" so {request.site} has nothing to go on with",
         )
     unfit = _unfit(snapshot)
     if unfit is not None:
-        return Refusal(reason=f"the flow {snapshot.flow} has {unfit}")
+        return Refusal(cause=Cause.CONFIGURATION, reason=f"the flow {snapshot.flow} has {unfit}")
     if snapshot.target.fault is not None:
-        return Refusal(reason=f"{request.site} cannot take over: {snapshot.target.fault}")
+        return Refusal(
+            cause=Cause.TARGET_SILENT,
+            reason=f"{request.site} cannot take over: {snapshot.target.fault}",
+        )
+    if snapshot.outdated is not None:
+        return Refusal(cause=Cause.WITNESS_OUTDATED, reason=snapshot.outdated)
     match request.kind:
         case PromotionKind.PLANNED:
             refusal = _whether_planned_possible(snapshot, snapshot.source)
@@ -225,7 +268,18 @@ def _whether_possible(snapshot: SitesView, request: PromotionRequest) -> Refusal
             )
         case _:
             assert_never(request.kind)
-    return refusal or _whether_wanted(snapshot, request)
+    return refusal or _whether_wanted(snapshot, request) or _whether_held(snapshot, request)
+
+
+def _whether_held(snapshot: SitesView, request: PromotionRequest) -> Refusal | None:
+    """Refuse what somebody holds, unless somebody insists who has read by whom and why."""
+    if snapshot.hold is None or request.despite_hold:
+        return None
+    return Refusal(
+        cause=Cause.HOLD,
+        reason=f"promotions are {snapshot.hold}; `failover release` ends that, and --despite-hold"
+        f" promotes {request.site} all the same",
+    )
 
 
 def _whether_wanted(snapshot: SitesView, request: PromotionRequest) -> Refusal | None:
@@ -235,10 +289,16 @@ def _whether_wanted(snapshot: SitesView, request: PromotionRequest) -> Refusal |
     """
     is_insisted = request.force and request.kind is PromotionKind.SOURCE_LOST
     if snapshot.differing is not None and not is_insisted:
-        return Refusal(reason=snapshot.differing)
+        return Refusal(cause=Cause.OTHER_FILE, reason=snapshot.differing)
+    view = snapshot.source if request.kind is PromotionKind.PLANNED else snapshot.target
+    if view is not None and view.cut is not None:
+        return Refusal(cause=Cause.CUT_GROUP, reason=f"{view.name}: {view.cut}")
     risks = _risks(snapshot)
     if risks and not request.force:
-        return Refusal(reason=f"{'; '.join(risks)}; --force promotes {request.site} all the same")
+        return Refusal(
+            cause=Cause.TARGET_DIFFERS,
+            reason=f"{'; '.join(risks)}; --force promotes {request.site} all the same",
+        )
     return None
 
 
@@ -261,10 +321,15 @@ def _risks(snapshot: SitesView) -> tuple[str, ...]:
         for group, count in sorted(target.groups.items())
         if count
     ]
-    return (*_some(grown), *_some(active))
+    return (*some_of(grown), *some_of(active))
 
 
-def _some(lines: Sequence[str]) -> tuple[str, ...]:
+def _overruled(snapshot: SitesView) -> tuple[str, ...]:
+    return () if snapshot.hold is None else (f"promotions are {snapshot.hold}",)
+
+
+def some_of(lines: Sequence[str]) -> tuple[str, ...]:
+    """Return the first lines, and how many more there are."""
     more = len(lines) - RISKS_NAMED
     return (*lines[:RISKS_NAMED], *((f"and {more} more",) if more > 0 else ()))
 
@@ -288,45 +353,67 @@ def _unfit(snapshot: SitesView) -> str | None:
 def _whether_planned_possible(snapshot: SitesView, source: SiteView) -> Refusal | None:
     if source.fault is not None:
         return Refusal(
+            cause=Cause.SOURCE_SILENT,
             reason=f"{source.name} does not answer ({source.fault});"
-            " if it is lost, promote with --source-lost"
+            " if it is lost, promote with --source-lost",
         )
     if snapshot.worker is None:
         return Refusal(
+            cause=Cause.NO_MIRROR,
             reason=f"no mirror daemon runs the flow {snapshot.flow}, so {source.name} cannot be"
-            " drained; start `mirror run`, or give up what is not mirrored with --source-lost"
+            " drained; start `mirror run`, or give up what is not mirrored with --source-lost",
         )
     if snapshot.unfenceable is not None:
         return Refusal(
+            cause=Cause.UNFENCEABLE,
             reason=f"{source.name} cannot be closed for writes: {snapshot.unfenceable};"
-            " --source-lost --force goes without a fence"
+            " --source-lost --force goes without a fence",
         )
     if snapshot.other_log is not None:
-        return Refusal(reason=snapshot.other_log)
+        return Refusal(cause=Cause.OTHER_LOG, reason=snapshot.other_log)
     if snapshot.standing is not None:
-        return Refusal(reason=f"{snapshot.flow} cannot be drained: {snapshot.standing}")
+        return Refusal(
+            cause=Cause.STANDSTILL, reason=f"{snapshot.flow} cannot be drained: {snapshot.standing}"
+        )
     return None
 
 
 def _whether_source_is_lost(source: SiteView, request: PromotionRequest) -> Refusal | None:
+    if source.is_unsure and not request.force:
+        return Refusal(
+            cause=Cause.SOURCE_ANSWERS,
+            reason=f"{source.name} may be at work, and take writes ({source.fault}): mend what it"
+            " has against us, or insist with --force",
+        )
     if source.fault is None and not request.force:
         return Refusal(
+            cause=Cause.SOURCE_ANSWERS,
             reason=f"{source.name} answers, and a planned promotion loses nothing: leave out"
-            " --source-lost, or insist with --force"
+            " --source-lost, or insist with --force",
         )
     return None
 
 
 def _whether_affordable(snapshot: SitesView, request: PromotionRequest) -> Refusal | None:
-    """Refuse to lose more than the configuration allows, or nobody knows how much."""
+    """Refuse to lose more than the configuration allows, or nobody knows how much.
+
+    Refuse as well where it hangs on records that are not believed where the mirrored part ends.
+    """
     if snapshot.loss is None or request.accepts_loss:
         return None
+    if snapshot.unsure_seal is not None:
+        return Refusal(
+            cause=Cause.MAP_WRITERS,
+            reason=f"{snapshot.unsure_seal}; --accept-loss promotes {request.site} by what is"
+            " believed",
+        )
     beyond = beyond_budget(snapshot.loss, snapshot.loss_budget, snapshot.active)
     if beyond is None:
         return None
     return Refusal(
+        cause=Cause.LOSS,
         reason=f"{beyond}; `failover plan {request.site} --source-lost --accept-loss` lists it,"
-        f" and --accept-loss promotes {request.site} all the same"
+        f" and --accept-loss promotes {request.site} all the same",
     )
 
 
@@ -334,115 +421,3 @@ def _lag(snapshot: SitesView) -> int:
     assert snapshot.source is not None, "lag is asked of a flow's source"
     ends = snapshot.source.ends
     return sum(max(0, end - snapshot.mirrored.get(where, 0)) for where, end in ends.items())
-
-
-EXPLAINED: Final[Mapping[StepName, str]] = {
-    StepName.PREFLIGHT: "look at both sites once more, and wait for what would hold up writes",
-    StepName.ANNOUNCE: "tell clients in the witness that {site} is next; they finish and leave",
-    StepName.FENCE: "close {source} for writes to the moved topics, and make sure that it holds",
-    StepName.DRAIN: "wait until everything {source} holds is on {site}",
-    StepName.GROUPS_LEAVE: "wait, for a bounded time, until members that follow the site have left",
-    StepName.GROUPS_MOVE: "translate every group's last position and commit it on {site}",
-    StepName.STOP_FLOW: "stop the flow {flow} once what it has in flight is settled",
-    StepName.VERIFY_FENCE: "make sure that {source} took no write since it was drained",
-    StepName.SEAL: "bound the mirrored part of every partition in the offset map",
-    StepName.OPEN_TARGET: "lift a fence for the moved topics on {site}, if there is one",
-    StepName.SWITCH: "make {site} the active site; from here on there is no way back",
-    StepName.CONFIRM: "look at {source} once more, and say what has slipped through",
-    StepName.START_REVERSE: "let the flow from {site} to {source} run, if one is configured",
-}
-
-EXPLAINED_LOST: Final[Mapping[StepName, str]] = {
-    StepName.FENCE: "try to close {source} for writes, and say so if that cannot be",
-}
-
-
-def describe_resume(resume: Resume) -> str:
-    """Return the line that `plan` prints and `promote` begins with when one is unfinished."""
-    journal = resume.journal
-    what = f"the {journal.kind} promotion of {journal.site}, epoch {journal.epoch}"
-    if journal.direction is Direction.BACK:
-        return f"takes back {what}: {journal.reason}"
-    return f"goes on with {what}"
-
-
-def describe(plan: Plan) -> tuple[str, ...]:
-    """Return the plan as the lines that `plan` prints and `promote` begins with."""
-    topics = len({topic for topic, _ in plan.partitions})
-    names = {"site": plan.site, "source": plan.source, "flow": plan.flow}
-    lag = "not known" if plan.lag is None else f"{plan.lag} records"
-    groups = ", ".join(f"{group} ({count})" for group, count in sorted(plan.groups.items()))
-    explained = dict(EXPLAINED)
-    if plan.kind is PromotionKind.SOURCE_LOST:
-        explained.update(EXPLAINED_LOST)
-    return (
-        f"promote {plan.site}: {plan.kind}, from {plan.source}, epoch {plan.epoch}",
-        f"  flow     {plan.flow}, run by {plan.worker or 'nobody'}",
-        f"  moves    {topics} topics, {len(plan.partitions)} partitions; not mirrored yet: {lag}",
-        f"  groups   {groups or 'none'}{' (members)' if groups else ''}",
-        *(f"  {line}" for line in (*_awaited(plan), *_lost(plan))),
-        *(f"  warning  {warning}" for warning in plan.warnings),
-        *(f"  rights   {line}" for line in (() if plan.outlook is None else plan.outlook.lines())),
-        *_replaced(plan.supersedes),
-        *(
-            f"  {number:2}. {step:<13} {explained[step].format(**names)}"
-            for number, step in enumerate(ORDER[plan.kind], start=1)
-        ),
-    )
-
-
-def stay_line(group: str, count: int, target: str) -> str:
-    """Return what is wrong with a group of plain consumers, and what to do about it."""
-    return (
-        f"group {group} has {count} {'member' if count == 1 else 'members'} that would stay: stop"
-        f" them, and start them on {target} behind the promotion"
-    )
-
-
-def _awaited(plan: Plan) -> tuple[str, ...]:
-    """Return the lines about groups whose members have to be stopped by hand."""
-    key = "insists" if plan.is_insisted else "waits"
-    lines = [stay_line(group, count, plan.site) for group, count in sorted(plan.plain.items())]
-    return tuple(f"{key:<8} {line}" for line in _some(lines))
-
-
-def _lost(plan: Plan) -> Iterator[str]:
-    return iter(()) if plan.loss is None else loss_lines(plan.loss, plan.source)
-
-
-def plan_document(decision: Plan | Resume) -> Mapping[str, object]:
-    """Return the JSON form of what `promote` would do."""
-    if isinstance(decision, Resume):
-        journal = decision.journal
-        return {
-            "resumes": journal.epoch,
-            "site": journal.site,
-            "source": journal.source,
-            "kind": journal.kind.value,
-            "direction": journal.direction.value,
-        }
-    topics = Counter(partition.topic for partition in decision.partitions)
-    replaced = decision.supersedes
-    return {
-        "site": decision.site,
-        "source": decision.source,
-        "epoch": decision.epoch,
-        "kind": decision.kind.value,
-        "flow": decision.flow,
-        "worker": decision.worker,
-        "topics": dict(sorted(topics.items())),
-        "lag": decision.lag,
-        "loss": None if decision.loss is None else loss_document(decision.loss),
-        "groups": dict(decision.groups),
-        "plain_members": dict(decision.plain),
-        "warnings": list(decision.warnings),
-        "applications": None if decision.outlook is None else decision.outlook.document,
-        "replaces": None if replaced is None else replaced.epoch,
-        "steps": [step.value for step in ORDER[decision.kind]],
-    }
-
-
-def _replaced(journal: Journal | None) -> tuple[str, ...]:
-    if journal is None:
-        return ()
-    return (f"  replaces the unfinished {journal.kind} promotion, epoch {journal.epoch}",)

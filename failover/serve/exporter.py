@@ -1,7 +1,8 @@
 """`failover serve`: role, epoch, fences and the last promotion as metrics, asked for every 2 s.
 
 It also closes a lost site for writes as soon as that is back, and keeps it so
-(`failover.serve.guard`), and ends promotions whose controller is gone (`failover.serve.orphans`).
+(`failover.serve.guard`), ends promotions whose controller is gone (`failover.serve.orphans`), and
+votes where promotions begin by themselves (`failover.serve.voter`).
 
 A value that cannot be asked for is not zero: a site's gauges disappear while the site does not
 answer, and all gauges disappear while the witness does not answer or its nodes cannot be read.
@@ -17,24 +18,31 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from failover.canary.watch import watch_canaries
 from failover.journal.journal import Journal, JournalUnreadable
 from failover.journal.journals import JournalReader
 from failover.journal.steps import PromotionState
+from failover.serve.automatic_metrics import AutomaticCollector
 from failover.serve.guard import (
     Breach,
     StrayFence,
     add_due_replicas,
     close_breach,
     find_wrong,
+    look_for_another_file,
     write_due_evidence,
 )
 from failover.serve.orphans import OrphanWatch, take_over_orphan
+from failover.serve.readiness import ReadinessCollector, follow_readiness
+from failover.serve.voter import configured, vote
 from failover.view.status import Status, read_status
 from runtime.configuration.config import Configuration
+from runtime.configuration.topic_sets import DEFAULT_SET
 from runtime.configuration.witness_session import open_witness
-from runtime.coordination.witness import WitnessGarbled, WitnessPaths
+from runtime.coordination.witness import WitnessGarbled
 from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperFault
 from runtime.pages.metrics import serve_metrics
+from runtime.pages.set_metrics import SetsCollector
 from runtime.pair.evidence import Agreed, judge
 from runtime.pair.opening import (
     PairContradicted,
@@ -46,11 +54,13 @@ from runtime.pair.opening import (
 from runtime.process.clock import now_ms
 from runtime.process.fault_note import FaultNote
 from runtime.process.tasks import background_tasks
+from runtime.process.unforeseen import keep_at_work
 from wire.net import Cluster
 
 _LOG = logging.getLogger(__name__)
 
 ASK_EVERY_S: Final = 2.0
+LOOKING: Final = "looking at the pair"
 SHUT_OUT_AGAIN_MS: Final = 600_000
 """So often closing a site is tried again that would shut the mirror out."""
 REPLICAS_AGAIN_MS: Final = 600_000
@@ -64,6 +74,10 @@ class StatusCollector(Collector):
         self.status: Status | None = None
         """What was seen last; None while it is not known."""
         self._is_contradicted = False
+
+    def active_site(self) -> str | None:
+        """Return the active site, None while it is not known."""
+        return None if self.status is None else self.status.active.site
 
     def know(self, status: Status) -> None:
         """Show this status."""
@@ -128,6 +142,9 @@ def _promotions(status: Status) -> Iterator[Metric]:
     unfinished = GaugeMetricFamily("failover_unfinished", "1 while a promotion is unfinished")
     unfinished.add_metric([], int(status.unfinished is not None))
     yield unfinished
+    held = GaugeMetricFamily("failover_held", "1 while somebody holds promotions: `failover hold`")
+    held.add_metric([], int(status.hold is not None))
+    yield held
     last = status.last
     if last is None:
         return
@@ -147,21 +164,39 @@ def _promotions(status: Status) -> Iterator[Metric]:
 
 
 async def serve(
-    configuration: Configuration, *, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED
+    configuration: Configuration,
+    voter: str | None = None,
+    *,
+    task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve metrics until cancelled; report the port. Raises runtime.pages.metrics.AddressInUse."""
-    collector = StatusCollector()
+    """Serve metrics until cancelled, and vote under this name; report the port.
+
+    Raises runtime.pages.metrics.AddressInUse, and ConfigurationError for a voter that is not known.
+    """
+    automatic = configured(configuration, voter)
+    by_set = configuration.by_set()
+    collectors = {name: StatusCollector() for name in by_set}
+    readiness = {name: ReadinessCollector() for name in by_set}
     registry = CollectorRegistry()
-    registry.register(collector)
+    registry.register(SetsCollector({name: (collectors[name], readiness[name]) for name in by_set}))
     metrics = configuration.metrics
     async with background_tasks() as tasks:
-        tasks.start_soon(Follower(configuration, collector).run)
+        for name, of_set in by_set.items():
+            keeper = SiteKeeper(of_set, collectors[name])
+            tasks.start_soon(keep_at_work, keeper.run, keeper.trouble, LOOKING)
+            tasks.start_soon(follow_readiness, of_set, readiness[name])
+        active_site = collectors[DEFAULT_SET].active_site
+        tasks.start_soon(watch_canaries, configuration, registry, active_site)
+        if automatic is not None and voter is not None:
+            votes = AutomaticCollector(automatic.voters)
+            registry.register(votes)
+            tasks.start_soon(vote, configuration, automatic, voter, votes)
         port = await tasks.start(
             partial(
                 serve_metrics,
                 metrics.host,
                 metrics.failover_port,
-                ready=lambda: collector.status is not None,
+                ready=lambda: all(one.status is not None for one in collectors.values()),
                 registry=registry,
                 door=metrics.door,
             )
@@ -171,15 +206,18 @@ async def serve(
         await trio.sleep_forever()
 
 
-class Follower:
+class SiteKeeper:
     """Looks again and again, and sets right what it may: fences, and evidence that is older."""
 
     def __init__(self, configuration: Configuration, collector: StatusCollector) -> None:
         self._configuration = configuration
         self._collector = collector
+        self.trouble = FaultNote("failover serve")
+        """What nobody has foreseen, until a look succeeds."""
         self._witness = FaultNote("the witness")
         self._pair = FaultNote("the pair")
         self._fences = FaultNote("fences")
+        self._file = FaultNote("fences follow this file")
         self._evidence = FaultNote("evidence")
         self._replicas = FaultNote("replicas of the evidence")
         self._may_add_at_ms = 0
@@ -205,6 +243,9 @@ class Follower:
             except PairContradicted as error:
                 self._collector.know_nothing(is_contradicted=True)
                 self._pair.note(str(error))
+            except Exception:
+                self._collector.know_nothing()
+                raise
             await trio.sleep(ASK_EVERY_S)
 
     async def _look_until_fault(self) -> None:
@@ -214,10 +255,11 @@ class Follower:
             open_witness(coordination) as zookeeper,
             open_clusters(self._configuration) as clusters,
         ):
-            reader = JournalReader(zookeeper, WitnessPaths(root=coordination.path))
+            reader = JournalReader(zookeeper, coordination.paths)
             await begin_pair(self._configuration, zookeeper, clusters)
             while True:
                 await self._look(zookeeper, clusters, reader)
+                self.trouble.clear(LOOKING)
                 await trio.sleep(ASK_EVERY_S)
 
     async def _look(
@@ -230,7 +272,8 @@ class Follower:
         self._pair.clear()
         if self._read_in is None:
             self._read_in = status.active.epoch
-        wrong = find_wrong(status, read_in=self._read_in)
+        opens_more = await self._opens_more(zookeeper)
+        wrong = find_wrong(status, read_in=self._read_in, opens_more=opens_more)
         if wrong is None:
             self._fences.clear()
         elif (wrong != self._shut_out or now_ms() >= self._may_close_at_ms) and not (
@@ -250,9 +293,18 @@ class Follower:
         elif not few:
             self._replicas.clear()
 
+    async def _opens_more(self, zookeeper: ZooKeeper) -> bool:
+        """Note how this file differs from the mirror's; return whether it opens more sites."""
+        other = await look_for_another_file(self._configuration, zookeeper)
+        if other is None:
+            self._file.clear()
+            return False
+        self._file.note(other.why)
+        return other.opens_more
+
     async def _end_orphan(self, zookeeper: ZooKeeper, unfinished: Journal) -> None:
         """End a promotion that has had no controller for too long."""
-        paths = WitnessPaths(root=self._configuration.coordination.path)
+        paths = self._configuration.coordination.paths
         is_led = await zookeeper.exists(paths.lease)
         remedy = self._orphans.look(unfinished, is_led=is_led, now_ms=now_ms())
         if remedy is not None:

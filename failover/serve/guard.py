@@ -23,16 +23,18 @@ from failover.sites.fence import (
     Fence,
     FenceDoesNotHold,
     fence_of,
+    lasting_bars,
     set_fence,
     wait_holds,
-    why_unfenceable,
     would_shut_us_out,
 )
+from failover.sites.opening import flow_between, open_site
+from failover.sites.shared_fence import SharedFence, closing_flows
 from failover.sites.site import brief, client_let_through
-from failover.view.snapshot import flow_between, open_site
 from failover.view.status import SiteStatus, Status, read_status
 from runtime.configuration.config import Configuration, FlowConfig
-from runtime.coordination.witness import WitnessPaths
+from runtime.configuration.running_flow import explain, find_differences
+from runtime.coordination.witness import WitnessGarbled
 from runtime.coordination.zookeeper import ZooKeeper
 from runtime.pair.evidence import Agreed, PairSeen, judge
 from runtime.pair.evidence_replicas import add_replicas
@@ -41,12 +43,15 @@ from runtime.pair.opening import (
     require_pair,
 )
 from runtime.process.fault_note import FaultNote
+from runtime.rights.closable import why_unfenceable
+from runtime.rights.creation import OF_MOVING, words_of
 from wire.net import Cluster, NetworkFault
 from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
 
 LEASE_WAIT_MS: Final = 100
+RUNS_ONE_WAY: Final = "active_active: the mirror runs false"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,22 +73,54 @@ class MirrorShutOut(Exception):
 class StrayFence:
     """A fence of a promotion on a site that is to be open.
 
-    A broker has held the request back, or records flow both ways again.
+    A broker has held the request back, or records flow both ways again. It may have no topics, and
+    keep some from being made.
     """
 
     site: str
     topics: tuple[str, ...]
 
 
-def find_wrong(status: Status, *, read_in: int | None = None) -> Breach | StrayFence | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnotherFile:
+    """How this file differs from what mirrors run; it may be an earlier one."""
+
+    why: str
+    opens_more: bool = False
+    """Whether by this file alone applications write to both sites."""
+
+
+async def look_for_another_file(
+    configuration: Configuration, zookeeper: ZooKeeper
+) -> AnotherFile | None:
+    """Return how this file differs from what mirrors run; raises ZooKeeperFault."""
+    paths = configuration.coordination.paths
+    found: list[str] = []
+    opens_more = False
+    for flow in configuration.flows:
+        try:
+            differing = await find_differences(zookeeper, paths, flow)
+        except WitnessGarbled as fault:
+            found.append(f"what the mirror of {flow.name} runs is not known: {fault}")
+            continue
+        found += [explain(flow, differing)] if differing else []
+        opens_more |= any(one.startswith(RUNS_ONE_WAY) for one in differing)
+    return AnotherFile(why="; ".join(found), opens_more=opens_more) if found else None
+
+
+def find_wrong(
+    status: Status, *, read_in: int | None = None, opens_more: bool = False
+) -> Breach | StrayFence | None:
     """Return the fence that is wrong by what the witness says, if it can be mended now.
 
     While a promotion has not switched, nothing counts as wrong, because the promotion decides about
-    fences. `read_in` is the epoch in which the configuration was read, None for just now.
+    fences. `read_in` is the epoch in which the configuration was read, None for just now. By an
+    earlier file, or by one that `opens_more` than the mirror's, no site is written to beside the
+    active one.
     """
     if status.unfinished is not None and not is_switched(status.unfinished.step_states):
         return None
-    if read_in is not None and status.active.epoch > read_in:
+    if opens_more or (read_in is not None and status.active.epoch > read_in):
         sites = tuple(replace(site, is_written_to=False) for site in status.sites)
         status = replace(status, sites=sites)
     return find_stray(status) or find_breach(status)
@@ -96,7 +133,8 @@ def find_stray(status: Status) -> StrayFence | None:
             (client_let_through(source=site.name, target=other.name),) for other in status.sites
         }
         is_open = site.is_active or site.is_written_to
-        if is_open and site.fenced_topics and site.allowed_clients in ours:
+        is_fenced = site.fenced_topics or site.denied_creation
+        if is_open and is_fenced and site.allowed_clients in ours:
             return StrayFence(site=site.name, topics=site.fenced_topics)
     return None
 
@@ -114,7 +152,8 @@ def find_breach(status: Status) -> Breach | None:
         moved = _moved_topics(status.switched) if status.switched and was_active else ()
         closed = set(site.fenced_topics)
         topics = closed | {*moved, *site.open_topics}
-        if topics != closed or _lets_another_flow_through(status, site):
+        is_wrong = topics != closed or _lets_others_create(status, site)
+        if is_wrong or _lets_another_flow_through(status, site):
             return Breach(
                 site=site.name,
                 active=status.active.site,
@@ -122,6 +161,18 @@ def find_breach(status: Status) -> Breach | None:
                 is_first=not was_active,
             )
     return None
+
+
+def _lets_others_create(status: Status, site: SiteStatus) -> bool:
+    """Tell whether topics can be made on a closed site that its fence is to keep from being made.
+
+    Or whether a promotion that has ended still keeps any topic from being made there.
+    """
+    if site.due_creation is None:
+        return False
+    denied, due = set(site.denied_creation), set(site.due_creation)
+    is_left = not (denied - due).isdisjoint(words_of(OF_MOVING))
+    return not due <= denied or (is_left and status.unfinished is None)
 
 
 def _lets_another_flow_through(status: Status, site: SiteStatus) -> bool:
@@ -149,18 +200,21 @@ async def close_breach(
     PairUnknown: fences are left as they are then. Return False where a site cannot be closed, and
     will not be until somebody changes its rights.
     """
-    paths = WitnessPaths(root=configuration.coordination.path)
+    paths = configuration.coordination.paths
+    shared = SharedFence(configuration=configuration, zookeeper=zookeeper)
     try:
         async with hold_lease(zookeeper, paths, wait_ms=LEASE_WAIT_MS) as lease:
             seen = await require_pair(configuration, zookeeper, clusters)
             status = await read_status(configuration, zookeeper, seen.known_active)
-            match find_wrong(status, read_in=read_in):
+            other = await look_for_another_file(configuration, zookeeper)
+            opens_more = other is not None and other.opens_more
+            match find_wrong(status, read_in=read_in, opens_more=opens_more):
                 case Breach() as breach:
                     # First: by this a fence is known to be of this epoch, or of an earlier one.
                     failed = await lease.act(
                         lambda: renew_evidence(configuration, clusters, seen, [breach.site])
                     )
-                    await lease.act(lambda: _fence(configuration, breach, lease))
+                    await lease.act(lambda: _fence(shared, breach, lease))
                     if failed:
                         trouble.note(f"{breach.site} took no evidence: {failed[breach.site]}")
                         return True
@@ -169,7 +223,7 @@ async def close_breach(
                     if why is not None:
                         trouble.note(why)
                         return True
-                    await lease.act(lambda: _lift(configuration, stray, lease))
+                    await lease.act(lambda: _lift(shared, stray, lease))
                 case None:
                     pass
         trouble.clear()
@@ -215,7 +269,7 @@ async def write_due_evidence(
     Only while no promotion can act, and none is unfinished: that one writes its own. Raises
     PairContradicted, PairUnknown, and what reading the witness raises.
     """
-    paths = WitnessPaths(root=configuration.coordination.path)
+    paths = configuration.coordination.paths
     try:
         async with hold_lease(zookeeper, paths, wait_ms=LEASE_WAIT_MS) as lease:
             seen = await require_pair(configuration, zookeeper, clusters)
@@ -246,7 +300,7 @@ async def add_due_replicas(
 
     What a cluster refuses is noted in `trouble`. Raises ZooKeeperFault.
     """
-    paths = WitnessPaths(root=configuration.coordination.path)
+    paths = configuration.coordination.paths
     failed: list[str] = []
     try:
         async with hold_lease(zookeeper, paths, wait_ms=LEASE_WAIT_MS) as lease:
@@ -266,7 +320,8 @@ async def add_due_replicas(
         trouble.clear()
 
 
-async def _fence(configuration: Configuration, breach: Breach, lease: Lease) -> None:
+async def _fence(shared: SharedFence, breach: Breach, lease: Lease) -> None:
+    configuration = shared.configuration
     async with open_site(configuration.clusters[breach.site], lease) as site:
         allowed = client_let_through(source=breach.site, target=breach.active)
         if breach.is_first and (why := await why_unfenceable(site.cluster, breach.topics)):
@@ -282,14 +337,24 @@ async def _fence(configuration: Configuration, breach: Breach, lease: Lease) -> 
         fence = (
             Fence(topics=breach.topics, allowed_clients=(allowed,))
             if flow is None
-            else fence_of(flow, breach.topics, allowed)
+            else fence_of(
+                flow,
+                breach.topics,
+                allowed,
+                sends_away=configuration.failover.sends_clients_away,
+            )
         )
+        lasting = lasting_bars(closing_flows(configuration, breach.site))
+        # Another pair's, or an earlier file's.
+        left = (await shared.read_part(site)).bars - OF_MOVING
+        fence = await shared.whole(site, replace(fence, bars=lasting | left))
         await set_fence(site.cluster, fence)
-        await wait_holds(site.cluster, await _partitions(site.cluster, breach.topics))
+        partitions = await _partitions(site.cluster, breach.topics)
+        await wait_holds(site.cluster, partitions, barred=fence.bars)
     _LOG.warning(
         "%s is now closed for writes to %s; %s is active",
         breach.site,
-        ", ".join(breach.topics),
+        ", ".join(breach.topics) or "topics that are made there",
         breach.active,
     )
 
@@ -301,10 +366,11 @@ def _flow_between(configuration: Configuration, breach: Breach) -> FlowConfig | 
     )
 
 
-async def _lift(configuration: Configuration, stray: StrayFence, lease: Lease) -> None:
-    async with open_site(configuration.clusters[stray.site], lease) as site:
-        await set_fence(site.cluster, Fence())
-    _LOG.warning("%s takes writes to %s again", stray.site, ", ".join(stray.topics))
+async def _lift(shared: SharedFence, stray: StrayFence, lease: Lease) -> None:
+    async with open_site(shared.configuration.clusters[stray.site], lease) as site:
+        await shared.set_part(site, Fence())
+    topics = ", ".join(stray.topics) or "topics that are made there"
+    _LOG.warning("%s takes writes to %s again", stray.site, topics)
 
 
 async def _partitions(cluster: Cluster, topics: Sequence[str]) -> list[TopicPartition]:

@@ -6,42 +6,39 @@ their metadata log. Every broker is asked, because each may lead a partition a m
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from typing import TypeAlias
 
 from failover.sites.probe import probe
-from runtime.write_fence import Note, closing, fenced, noted, noting
+from runtime.rights.creation import words_of
+from runtime.write_fence import FenceNote, closing, closings, noted, noting
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault, RequestRefused
-from wire.net.rights import (
-    DENY,
-    WRITE,
-    Right,
-    RightsOff,
-    give_rights,
-    take_rights,
-    topic_rights,
-)
+from wire.net.rights import DENY, Right, RightsOff, all_rights, give_rights, take_rights
 from wire.topic_partition import TopicPartition
+
+Closed: TypeAlias = TopicPartition | Right
+"""Something that everybody is to be kept from: writing to a partition, or what an entry denies."""
 
 
 class SiteWithoutBrokers(NetworkFault):
     """The cluster tells of no broker that could be asked for rights."""
 
 
-async def read_closed(cluster: Cluster) -> dict[str, set[Note]]:
-    """Return the topics that a fence of ours closes, each with its notes. Raises NetworkFault.
+async def read_closed(cluster: Cluster) -> dict[Right, set[FenceNote]] | None:
+    """Return what a fence of ours denies, each entry with its notes. Raises NetworkFault.
 
-    The result is empty where nobody could have closed a topic, or we could not have.
+    The result is None where nobody could have closed a topic, or we could not have.
     """
     try:
-        return fenced(await _denied(cluster))
+        return closings(await _denied(cluster))
     except (RightsOff, RequestRefused) as fault:
         if _has_no_fence(fault):
-            return {}
+            return None
         raise
 
 
-async def close_topics(cluster: Cluster, topics: Collection[str], clients: Sequence[str]) -> None:
-    """Close exactly these topics; what a fence of ours closed beside them is opened.
+async def close(cluster: Cluster, wanted: Collection[Right], clients: Sequence[str]) -> None:
+    """Deny exactly this to everybody; what a fence of ours denied beside it is allowed again.
 
     What some broker lacks is given again, and what any broker has is taken: one broker alone may
     not have heard yet of what was given or taken a moment ago. Raises NetworkFault.
@@ -49,16 +46,16 @@ async def close_topics(cluster: Cluster, topics: Collection[str], clients: Seque
     try:
         views = await _views(cluster)
     except (RightsOff, RequestRefused) as fault:
-        if not topics and _has_no_fence(fault):
+        if not wanted and _has_no_fence(fault):
             return
         raise
-    given, taken = changes(set().union(*views), topics, clients, known=set.intersection(*views))
+    given, taken = changes(set().union(*views), wanted, clients, known=set.intersection(*views))
     await give_rights(cluster, given)
     await take_rights(cluster, taken)
 
 
 async def _views(cluster: Cluster) -> list[set[Right]]:
-    """Return what keeps anybody from writing as each broker knows it that answers, one at least."""
+    """Return what is denied as each broker knows it that answers, one at least."""
     views: list[set[Right]] = []
     silent: NetworkFault | None = None
     for node in (await cluster.metadata((), refresh=True)).brokers:
@@ -79,71 +76,75 @@ def _has_no_fence(fault: RightsOff | RequestRefused) -> bool:
 
 
 async def _denied(cluster: Cluster, node: int | None = None) -> set[Right]:
-    """Return what keeps anybody from writing."""
-    return await topic_rights(cluster, node=node, operation=WRITE, permission=DENY)
+    """Return what keeps anybody from anything."""
+    return await all_rights(cluster, node=node, permission=DENY)
 
 
 def changes(
     held: Set[Right],
-    topics: Collection[str],
+    wanted: Collection[Right],
     clients: Sequence[str],
     *,
     known: Set[Right] | None = None,
 ) -> tuple[list[Right], list[Right]]:
-    """Return what to give and then what to take, in this order, topic by topic.
+    """Return what to give and then what to take, in this order, resource by resource.
 
     A note is given before the right that it notes, and taken after it. A controller that is killed
     in between leaves no right of unknown origin. The rights of a topic lie side by side, because an
     authorizer in ZooKeeper writes once for each topic in a request. `held` is what any broker has,
     `known` what all have; None where that is the same.
     """
-    closed = fenced(held)
+    closed = closings(held)
     notes = {
-        noting(topic, Note(client=client, was_closed=_was_closed(topic, held, closed)))
-        for topic in topics
+        noting(right, FenceNote(client=client, was_closed=_was_closed(right, held, closed)))
+        for right in wanted
         for client in clients
     }
     opened = {
-        closing(topic)
-        for topic, why in closed.items()
-        if topic not in topics and not any(note.was_closed for note in why)
+        right
+        for right, why in closed.items()
+        if right not in wanted and not any(note.was_closed for note in why)
     }
     stale = {right for right in held if noted(right) is not None}
-    given = (notes | {closing(topic) for topic in topics}) - (held if known is None else known)
+    given = (notes | set(wanted)) - (held if known is None else known)
     taken = opened | (stale - notes)
     return sorted(given, key=_note_first), sorted(taken, key=_note_last)
 
 
-def _note_first(right: Right) -> tuple[str, bool, Right]:
-    return right.name, noted(right) is None, right
+def _note_first(right: Right) -> tuple[int, str, int, bool, Right]:
+    return right.kind, right.name, right.pattern, noted(right) is None, right
 
 
-def _note_last(right: Right) -> tuple[str, bool, Right]:
-    return right.name, noted(right) is not None, right
+def _note_last(right: Right) -> tuple[int, str, int, bool, Right]:
+    return right.kind, right.name, right.pattern, noted(right) is not None, right
 
 
-def _was_closed(topic: str, held: Set[Right], closed: Mapping[str, Set[Note]]) -> bool:
-    """Tell whether somebody else closed this topic before any fence of ours did."""
-    if topic in closed:
-        return any(note.was_closed for note in closed[topic])
-    return closing(topic) in held
+def _was_closed(right: Right, held: Set[Right], closed: Mapping[Right, Set[FenceNote]]) -> bool:
+    """Tell whether somebody else denied this before any fence of ours did."""
+    if right in closed:
+        return any(note.was_closed for note in closed[right])
+    return right in held
 
 
-async def still_open(
-    cluster: Cluster, partitions: Iterable[TopicPartition]
-) -> dict[TopicPartition, str]:
-    """Return the partitions that some broker would let everybody write to, and why.
+async def still_open(cluster: Cluster, wanted: Iterable[Closed]) -> dict[Closed, str]:
+    """Return what some broker would let everybody do, and why.
 
     Raises NetworkFault, also when a broker of the cluster does not answer.
     """
-    wanted = list(partitions)
-    found: dict[TopicPartition, str] = {}
+    needed = {one: one if isinstance(one, Right) else closing(one.topic) for one in wanted}
+    found: dict[Closed, str] = {}
     for node in (await cluster.metadata((), refresh=True)).brokers:
         held = await _denied(cluster, node)
-        unknown = {topic for topic, _ in wanted if closing(topic) not in held}
-        why = f"broker {node} does not know yet that nobody may write to it"
-        found |= {partition: why for partition in wanted if partition.topic in unknown}
+        for one, right in needed.items():
+            if right not in held:
+                what = "make such topics" if isinstance(one, Right) else "write to it"
+                found[one] = f"broker {node} does not know yet that nobody may {what}"
     return found
+
+
+def name_of(one: Closed) -> str:
+    """Return what is to be closed, in words."""
+    return ", ".join(words_of([one])) if isinstance(one, Right) else str(one)
 
 
 async def locked_out(
@@ -153,29 +154,3 @@ async def locked_out(
     answers = await probe(cluster, partitions)
     shut = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return sorted(partition for partition, answer in answers.items() if answer is shut)
-
-
-async def why_not(cluster: Cluster, topics: Iterable[str]) -> str | None:
-    """Return why these topics cannot be closed by rights; None when they can. Raises NetworkFault.
-
-    An entry that denies one thing would take everything else away as well from a topic that all
-    may use because no entry concerns it (allow.everyone.if.no.acl.found).
-    """
-    try:
-        held = await topic_rights(cluster)
-    except RightsOff as off:
-        return f"it has no write fence, and {off}"
-    except RequestRefused as refused:
-        return f"it has no write fence, and {refused}"
-    bare = sorted(topic for topic in topics if not _is_guarded(topic, held))
-    if not bare:
-        return None
-    more = f" (and {len(bare) - 1} more)" if len(bare) > 1 else ""
-    return (
-        f"no ACL concerns {bare[0]}{more}, and the first one, a DENY of WRITE, would shut readers"
-        " out as well where all may do what no ACL speaks of; give READ to those who read it"
-    )
-
-
-def _is_guarded(topic: str, held: Iterable[Right]) -> bool:
-    return any(right.concerns(topic) for right in held)

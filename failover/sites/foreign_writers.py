@@ -45,13 +45,21 @@ async def find_foreign_writers(
     return {
         partition: (
             f"{target.name} {partition}: {reason}, so its end does not tell what of"
-            f" {source.name} is there; `failover divergence` lists what others wrote; set it aside"
-            f" with `mirror restart {source.name}-{target.name} {partition.topic} --quarantine`, or"
-            f" begin anew with --from-earliest, which deletes {target.name}'s copy"
+            f" {source.name} is there; {_advice(source, follower, partition)}"
         )
         for partition, reason in sorted(reasons.items())
         if reason is not None
     }
+
+
+def _advice(source: Site, follower: MapFollower, partition: TopicPartition) -> str:
+    if follower.unbelieved is not None:
+        return f"before anything is set aside: {follower.unbelieved}"
+    return (
+        "`failover divergence` lists what others wrote; set it aside with `mirror restart"
+        f" {source.name}-{follower.target_name} {partition.topic} --quarantine`, or begin anew with"
+        f" --from-earliest, which deletes {follower.target_name}'s copy"
+    )
 
 
 async def _foreign_writer(

@@ -4,28 +4,31 @@ The logs' ends are read before the map: a piece is announced before its first re
 so a map that is at least as new as the ends accounts for every record below them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import Final, TypeAlias
 from uuid import UUID
 
 from failover.sites.site import Site, SiteUnclear
 from offset_translation.map_records import (
-    MapState,
     RunStartKey,
     SealKey,
     map_topic_name,
+    partition_of,
     run_start,
     seal,
     withdrawal,
 )
+from offset_translation.map_state import MapState
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
-from runtime.coordination.map_registry import MapNotWritten, append_to_map
-from runtime.coordination.map_writers import ForeignRecords, Reading, Writers
+from runtime.coordination.map_registry import Anybody, MapNotWritten, append_to_map
+from runtime.coordination.map_writers import ForeignRecords, MapReading, Writers, note_unbelieved
 from wire.net.operations import read_partition
 from wire.record_batch import BatchHeader, CorruptBatch, crc_is_valid, iterate_records
 from wire.topic_partition import TopicPartition
+
+WRITERS_NAMED: Final = 5
 
 KeyValue: TypeAlias = tuple[bytes, bytes | None]
 
@@ -33,14 +36,21 @@ KeyValue: TypeAlias = tuple[bytes, bytes | None]
 class MapFollower:
     """The maps of one flow, up to date as of the last refresh()."""
 
-    def __init__(self, target: Site, source_name: str, writers: Writers) -> None:
+    def __init__(
+        self,
+        target: Site,
+        source_name: str,
+        writers: Writers,
+        concerned: Callable[[str], bool] = lambda _: True,
+    ) -> None:
         """Follow the map of what comes from `source_name`; nothing is read yet.
 
-        Records of producers that are not among its `writers` are counted in `foreign`, and passed
-        over.
+        Records of producers that are not among its `writers` are passed over, and counted in
+        `foreign` unless they speak only of topics that nobody is `concerned` with.
         """
         self.target: Final = target
-        self.foreign: Final = ForeignRecords()
+        self.source_name: Final = source_name
+        self.foreign: Final = ForeignRecords(concerned)
         self._writers = writers
         self._topic = map_topic_name(source_name)
         self._next = 0
@@ -51,6 +61,31 @@ class MapFollower:
     def target_name(self) -> str:
         """Return the name of the site that the map lies on."""
         return self.target.name
+
+    @property
+    def unbelieved(self) -> str | None:
+        """Return what of the map was left out, whose it is and what to do; None if nothing was."""
+        if not self.foreign.count:
+            return None
+        writers = self.foreign.describe()
+        more = len(writers) - WRITERS_NAMED
+        named = "; ".join([*writers[:WRITERS_NAMED], *([f"and {more} more"] if more > 0 else [])])
+        return (
+            f"{self.target_name} {self._topic} holds {self.foreign.count} records that are not"
+            f" believed, as the witness does not know their writers ({named}); if they are the"
+            " mirror's own, the witness is an old copy: `failover recover --believe-maps`"
+            " shows whose they are, and has them believed with --write"
+        )
+
+    def doubtful(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Return those of which others' records say anything: of none where another pair's map is.
+
+        Of all, where no mirror is believed to have announced itself.
+        """
+        if not self.foreign.count:
+            return []
+        is_of_all = self._state.producer is None
+        return sorted(one for one in partitions if is_of_all or self.foreign.speaks_of(one))
 
     @property
     def topic_ids(self) -> Mapping[str, UUID]:
@@ -87,6 +122,12 @@ class MapFollower:
     def producer_ids(self) -> Set[int]:
         """Return every producer id that a mirror has used on the target."""
         return self._state.producer_ids
+
+    def lacking(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Return those of which records that are not believed speak, and no other."""
+        return sorted(
+            one for one in partitions if self.foreign.speaks_of(one) and not self.knows(one)
+        )
 
     def knows(self, partition: TopicPartition) -> bool:
         """Tell whether anything was ever announced of a partition."""
@@ -128,6 +169,21 @@ class MapFollower:
         await self._read()
         self._state.advance(ends)
         self.target_ends = ends
+
+    async def as_if_all_were_believed(self) -> "MapFollower":
+        """Return a follower that has read as much as this one, and left out nobody's records.
+
+        Raises what refresh() raises: with them the map may contradict itself.
+        """
+        everybody = MapFollower(self.target, self.source_name, Anybody("nobody is asked"))
+        await everybody.read_until(self._next, self.target_ends)
+        return everybody
+
+    async def read_until(self, end: int, target_ends: Mapping[TopicPartition, int]) -> None:
+        """Read the map up to an offset, as of a time when the target's logs ended there."""
+        await self._read_to(end)
+        self._state.advance(target_ends)
+        self.target_ends = target_ends
 
     async def seal(
         self,
@@ -188,7 +244,6 @@ class MapFollower:
 
         What was read of a topic that has lost it is not believed: the next time begins anew.
         """
-        cluster = self.target.cluster
         ends = await self.target.known_ends([TopicPartition(self._topic, 0)])
         end = ends.get(TopicPartition(self._topic, 0), 0)
         if end < self._next:
@@ -197,9 +252,14 @@ class MapFollower:
                 f"{self.target.name} {self._topic} ends at {end}, and was read up to {read}: it was"
                 " deleted, or has lost its end; restart `mirror run`, and see `mirror status`"
             )
+        await self._read_to(end)
+
+    async def _read_to(self, end: int) -> None:
+        """Replay the map topic from where it was read to up to an offset."""
         if end == self._next:
             return
-        batches, reading = read_partition(cluster, self._topic, 0, self._next, end), Reading()
+        cluster = self.target.cluster
+        batches, reading = read_partition(cluster, self._topic, 0, self._next, end), MapReading()
         try:
             async for header, batch in batches:
                 await self._replay(header, batch, reading)
@@ -210,7 +270,7 @@ class MapFollower:
         if self._state.contradictions:
             raise SiteUnclear(f"{self.target.name} {self._topic}: {self._state.contradictions[0]}")
 
-    async def _replay(self, header: BatchHeader, batch: memoryview, reading: Reading) -> None:
+    async def _replay(self, header: BatchHeader, batch: memoryview, reading: MapReading) -> None:
         """Take a batch over, from the next record on; raises CorruptBatch, WritersUnknown."""
         if not crc_is_valid(batch):
             raise CorruptBatch(0, "wrong checksum")
@@ -224,7 +284,10 @@ class MapFollower:
             if is_believed:
                 self._state.replay(record.key, record.value)
             else:
-                self.foreign.note(header.producer_id, record.offset)
+                about = partition_of(record.key)
+                await note_unbelieved(
+                    self._writers, self.foreign, header.producer_id, record, about
+                )
 
     async def _append(self, records: Sequence[KeyValue]) -> None:
         """Write records under a producer id of our own; raises NetworkFault."""

@@ -8,7 +8,7 @@ would translate positions by records that are gone. The mirror stops there (`top
 `source went back`), and no promotion may go on as if it had all.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from uuid import UUID
 
 from failover.journal.execute import StepFailed
@@ -84,6 +84,26 @@ async def find_other_logs(
     return dict(sorted({**shorter, **others}.items()))
 
 
+async def find_recreated_copies(
+    follower: MapFollower, partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, str]:
+    """Return the partitions whose topic was made again on the target since it was mirrored.
+
+    `follower` has been refreshed. Raises NetworkFault.
+    """
+    target = follower.target
+    seen = await target.topic_ids({topic for topic, _ in partitions})
+    return {
+        partition: f"{target.name} {partition} was made again since it was mirrored (topic id"
+        f" {now}, not {known}): {target.name} has lost what was mirrored before;"
+        f" {_begin_anew(follower, partition.topic)}"
+        for partition in sorted(partitions)
+        if is_recreated(
+            known := follower.target_ids.get(partition), now := seen.get(partition.topic, NO_ID)
+        )
+    }
+
+
 async def find_other_copies(
     follower: MapFollower, sealed: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, str]:
@@ -115,6 +135,13 @@ async def find_other_copies(
     return found
 
 
+def _begin_anew(follower: MapFollower, topic: str) -> str:
+    if follower.unbelieved is not None:
+        return f"before anything is deleted: {follower.unbelieved}"
+    where = f"{follower.source_name}-{follower.target_name} {topic}"
+    return f"`mirror restart {where} --from-earliest` begins it anew"
+
+
 def first_of(found: Mapping[TopicPartition, str]) -> str | None:
     """Return the first partition's text and the number of partitions; None if there is none."""
     return next((f"{told} ({len(found)} partitions)" for told in found.values()), None)
@@ -128,6 +155,8 @@ def require_none(found: Mapping[TopicPartition, str]) -> None:
 
 
 def _advice(source: Site, follower: MapFollower, topic: str) -> str:
+    if follower.unbelieved is not None:
+        return f"before anything is deleted: {follower.unbelieved}"
     return (
         "compare both sites, then begin it anew with `mirror restart"
         f" {source.name}-{follower.target_name} {topic} --from-earliest`, which deletes"

@@ -12,7 +12,7 @@ import trio
 
 from failover.sites.site import Site, SiteUnclear, brief
 from runtime.configuration.config import Configuration
-from runtime.coordination.witness import ActiveSite, Pair, WitnessPaths
+from runtime.coordination.witness import ActiveSite, Pair
 from runtime.coordination.zookeeper import ZooKeeper
 from runtime.pair.evidence_number import take_number
 from runtime.pair.evidence_topic import write_evidence
@@ -63,7 +63,7 @@ class PairEvidence:
         moving_to: str | None = None,
         moving_epoch: int | None = None,
     ) -> dict[str, str]:
-        paths = WitnessPaths(root=self._configuration.coordination.path)
+        paths = self._configuration.coordination.paths
         active = await self._zookeeper.get(paths.active)
         if active is None:
             why = "the witness does not name an active site any more"

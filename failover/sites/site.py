@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 from uuid import UUID
 
-from runtime.configuration.config import FlowConfig, PatternSet
+from runtime.configuration.config import FlowConfig
 from wire.errors import ErrorCode
 from wire.messages.list_groups import ListedGroup
 from wire.net import Cluster, NetworkFault
@@ -17,6 +17,7 @@ from wire.net.operations import (
     log_ends,
     read_partition,
 )
+from wire.net.retries import LEADER_MOVED
 from wire.record_batch import CorruptBatch
 from wire.topic_partition import TopicPartition
 
@@ -31,12 +32,23 @@ WITHOUT_MEMBERS: Final = frozenset({"", "empty", "dead"})
 """States of groups without members (KIP-518); what brokers before 2.6 say, too."""
 
 
+class GroupChoice(Protocol):
+    """Chooses groups by their names."""
+
+    def matches(self, name: str) -> bool:
+        """Tell whether a group is chosen."""
+
+
 class SiteUnclear(NetworkFault):
     """The cluster answers, but not with what was asked; the message names the partition."""
 
 
 class LogUnavailable(SiteUnclear):
     """A log that is there, or may be, cannot tell now where it ends."""
+
+
+class LeaderMoved(LogUnavailable):
+    """Because its leader moves, which takes a moment, or some seconds where a broker has died."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +110,8 @@ class Site:
                 continue
             # Also of what is not there: it may be made any time.
             self.cluster.forget(partition.topic)
+            if answer in LEADER_MOVED:
+                raise LeaderMoved(f"{self.name} {partition}: {answer.name}")
             if answer is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise LogUnavailable(f"{self.name} {partition}: {answer.name}")
         return found
@@ -117,8 +131,8 @@ class Site:
             raise SiteUnclear(f"{self.name} {partition}: {corrupt}") from corrupt
         return position == stop
 
-    async def members(self, groups: PatternSet) -> dict[str, int]:
-        """Return for each group that the patterns choose how many members it has at least.
+    async def members(self, groups: GroupChoice) -> dict[str, int]:
+        """Return for each chosen group how many members it has at least.
 
         The state of a group of a newer protocol (KIP-848, KIP-1071) tells whether it has any, also
         where brokers cannot describe it. Share groups are left out: they have no positions.
@@ -150,7 +164,8 @@ class Site:
             answer = answers.get(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             if isinstance(answer, ErrorCode):
                 self.cluster.forget(partition.topic)
-                raise SiteUnclear(f"{self.name} {partition}: {answer.name}")
+                unclear = LeaderMoved if answer in LEADER_MOVED else SiteUnclear
+                raise unclear(f"{self.name} {partition}: {answer.name}")
             found[partition] = answer
         return found
 

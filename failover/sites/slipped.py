@@ -4,10 +4,12 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
+from uuid import UUID
 
 import trio
 
 from failover.journal.journal import PartitionEnds
+from failover.sites.other_log import made_again
 from failover.sites.site import Site, SiteUnclear, brief
 from runtime.configuration.config import FlowConfig
 from wire.errors import ErrorCode, describe
@@ -23,7 +25,7 @@ SILENT_AFTER_S: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Appended:
+class SlippedRange:
     """Records in [start, stop) of a log of the old site, which the new site does not have."""
 
     topic: str
@@ -39,38 +41,71 @@ class Appended:
         )
 
 
-async def find_appended(
-    source: Site, found: Collection[TopicPartition], drained: Mapping[TopicPartition, int]
-) -> list[Appended]:
-    """Return what the source's logs hold behind the drain beside markers of transactions.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shrunk:
+    """A log of the old site that ends at `end`, before what was drained of it."""
+
+    topic: str
+    partition: int
+    drained: int
+    end: int
+
+    def describe(self, site: str) -> str:
+        """Return what has become of it, in words."""
+        return (
+            f"{site} {self.topic}-{self.partition} ends at {self.end}, and {self.drained} was"
+            f" drained: {site} has lost records since"
+        )
+
+
+async def find_made_again(
+    source: Site, topic_ids: Mapping[str, UUID], found: Collection[TopicPartition]
+) -> frozenset[str]:
+    """Return the topics that have another id than was mirrored: all they hold came since.
 
     Raises NetworkFault.
     """
-    ends = await source.ends(found)
-    return [
-        Appended(
-            topic=partition.topic,
-            partition=partition.partition,
-            start=drained.get(partition, 0),
-            stop=end,
-        )
-        for partition, end in sorted(ends.items())
-        if not await source.holds_markers_only(partition, drained.get(partition, 0), end)
-    ]
+    seen = await source.topic_ids({topic for topic, _ in found})
+    return frozenset(made_again(topic_ids, seen))
+
+
+async def find_appended(
+    source: Site,
+    found: Collection[TopicPartition],
+    drained: Mapping[TopicPartition, int],
+    again: Collection[str] = (),
+) -> tuple[list[SlippedRange], list[Shrunk]]:
+    """Return what the source's logs hold behind the drain, and which end before it.
+
+    Markers of transactions do not count. Of topics that were made `again` everything does. Raises
+    NetworkFault.
+    """
+    appended: list[SlippedRange] = []
+    shrunk: list[Shrunk] = []
+    for (topic, index), end in sorted((await source.ends(found)).items()):
+        partition = TopicPartition(topic, index)
+        start = 0 if topic in again else drained.get(partition, 0)
+        if end < start:
+            shrunk.append(Shrunk(topic=topic, partition=index, drained=start, end=end))
+        elif not await source.holds_markers_only(partition, start, end):
+            appended.append(SlippedRange(topic=topic, partition=index, start=start, stop=end))
+    return appended, shrunk
 
 
 async def find_beyond_mirrored(
-    source: Site, sealed: Collection[PartitionEnds]
-) -> list[Appended] | str:
+    source: Site, topic_ids: Mapping[str, UUID], sealed: Collection[PartitionEnds]
+) -> list[SlippedRange] | str:
     """Return what a source that was given up has beyond the mirrored ends, or why it is silent."""
     mirrored = {TopicPartition(one.topic, one.partition): one.mirrored_source_end for one in sealed}
     with trio.move_on_after(SILENT_AFTER_S):
         try:
+            again = await find_made_again(source, topic_ids, mirrored)
+            mirrored |= {partition: 0 for partition in mirrored if partition.topic in again}
             ends = await source.known_ends(mirrored)
         except NetworkFault as fault:
             return brief(fault)
         return [
-            Appended(
+            SlippedRange(
                 topic=partition.topic,
                 partition=partition.partition,
                 start=mirrored[partition],
@@ -88,7 +123,7 @@ async def make_missing(
     """Make on the target the topics and partitions that the source alone has; return their names.
 
     The mirror made all that was there when it stopped: these came later, and are empty, or what
-    they hold is told by `Appended`. Raises NetworkFault.
+    they hold is told by `SlippedRange`. Raises NetworkFault.
     """
     wanted: dict[str, int] = {}
     for topic, partition in partitions:

@@ -9,7 +9,7 @@
 Only the parts of the logs in question are read, and nothing is kept of them but digests of keys.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum, StrEnum
@@ -23,18 +23,18 @@ from failover.journal.journals import read_journals
 from failover.journal.steps import PromotionState, StepName
 from failover.sites.map_follower import MapFollower
 from failover.sites.mirrored_ends import find_mirrored_ends
+from failover.sites.opening import flow_between, open_site
 from failover.sites.site import Site, SiteUnclear, brief
-from failover.view.snapshot import flow_between, open_site
+from failover.sites.unbelieved import find_unsure_ends
 from runtime.configuration.config import Configuration, FlowConfig
 from runtime.configuration.topic_names import diverged_topic
 from runtime.configuration.witness_session import open_witness
 from runtime.coordination.map_registry import WitnessWriters
-from runtime.coordination.witness import WitnessPaths
 from runtime.diverged import KeyComparison, OwnRecords, is_restored, origin_of
 from runtime.pair.opening import open_clusters, require_pair
 from wire.net import NetworkFault
 from wire.net.operations import read_partition
-from wire.record_batch import CorruptBatch, Record
+from wire.record_batch import CorruptBatch, Record, iterate_records
 from wire.topic_partition import TopicPartition
 
 LOOK_TIMEOUT_S: Final = 5.0
@@ -90,7 +90,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pending:
+class UndecidedPart:
     """A part of a log of the idle site that is to be decided about, and what merging would do."""
 
     site: str
@@ -130,6 +130,13 @@ class Pending:
                 f" empty. `mirror rebuild-map --flow '{self.active}->{self.site}'` looks whether"
                 " they are, and with --write makes the map anew"
             )
+        if not self.records:
+            return (
+                f"{self.partition}: {self.site} alone has offsets {self.start} to {self.stop - 1},"
+                f" and no record there that a reader is shown: transactions were aborted."
+                f" `mirror restart {self.active}-{self.site} {topic}:{index} --quarantine` passes"
+                " over them"
+            )
         made = f"; {self.active} does not have it: the restart makes it there, empty"
         return (
             f"{self.partition}: {self.site} alone has {self.records} records at offsets"
@@ -144,12 +151,14 @@ class Tally:
     """What was found, and what could not be looked at."""
 
     pending: int = 0
+    unseen: int = 0
+    """Parts of logs to be decided about, without a record that a reader is shown."""
     set_aside: int = 0
     foreign: int = 0
     not_looked: int = 0
 
 
-Tell = Callable[[Listed | Pending | str], None]
+Tell = Callable[[Listed | UndecidedPart | str], None]
 """Takes what is found, as it is found; a text says what could not be looked at."""
 
 
@@ -195,6 +204,7 @@ class Comparison:
             starts = await self.idle.starts([one for one in moving if one in ends])
         if limit.cancelled_caught:
             raise SiteUnclear(f"no answer within {LOOK_TIMEOUT_S:g} s")
+        await self._tell_unbelieved(moving)
         never: list[TopicPartition] = []
         for partition, end in sorted(ends.items()):
             if self.from_idle.bounded(partition) is None:
@@ -223,6 +233,20 @@ class Comparison:
             if found.untold:
                 self.tally.not_looked += 1
                 self.tell(f"{self.idle.name} {partition} was NOT looked at: {found.untold}")
+
+    async def _tell_unbelieved(self, moving: Sequence[TopicPartition]) -> None:
+        """Tell what of the maps is not believed: the rest may take copies for records of its own.
+
+        Raises NetworkFault.
+        """
+        for follower in (self.from_active, self.from_idle):
+            if follower.unbelieved is None:
+                continue
+            unsure = await find_unsure_ends(
+                follower, {one: follower.mirrored_end(one) for one in moving}
+            )
+            self.tally.not_looked += len(unsure)
+            self.tell(next(iter(unsure.values()), follower.unbelieved))
 
     async def _merged(self, partition: TopicPartition, log_start: int) -> list[tuple[int, int]]:
         """Return what others wrote, and the mirror goes on behind by decision.
@@ -266,11 +290,14 @@ class Comparison:
                 self.tell(_listed(What.ONLY_THERE, self.idle.name, partition, record))
                 first, last, count = min(first, record.offset), record.offset, count + 1
         if not count:
-            return
+            if is_merged or may_be_copies or await self._ends_mirrored(partition, stop):
+                return
+            self.tally.unseen += 1
+            first, last = start, stop - 1
         self.tally.pending += count
         await self._take_newer(partition, keys)
         self.tell(
-            Pending(
+            UndecidedPart(
                 site=self.idle.name,
                 active=self.active.name,
                 partition=partition,
@@ -283,6 +310,17 @@ class Comparison:
                 may_be_copies=may_be_copies,
             )
         )
+
+    async def _ends_mirrored(self, partition: TopicPartition, stop: int) -> bool:
+        """Tell whether the mirror wrote the last batch before an offset, or a cleaner took that.
+
+        Where it did, it has passed whatever lies before.
+        """
+        mirrors = self.from_active.producer_ids
+        async for header, batch in read_partition(self.idle.cluster, *partition, stop - 1, stop):
+            is_ours = header.producer_id in mirrors
+            return is_ours or any(is_restored(one) for one in iterate_records(batch))
+        return True
 
     async def _lack(self, partition: TopicPartition) -> Lack | None:
         """Return how the active site lacks a partition, None if it has it."""
@@ -374,23 +412,27 @@ async def list_divergence(configuration: Configuration, tell: Tell) -> Tally:
     Raises PairContradicted, PairUnknown, and what reading the witness raises.
     """
     coordination, tally = configuration.coordination, Tally()
-    paths = WitnessPaths(root=coordination.path)
+    paths = coordination.paths
     async with open_witness(coordination) as zookeeper:
         async with open_clusters(configuration) as clusters:
             active = (await require_pair(configuration, zookeeper, clusters)).known_active.site
         journals = await read_journals(zookeeper, paths)
+        for told in not_looked_at(configuration):
+            tally.not_looked += 1
+            tell(told)
         for idle, flows in _pairs(configuration, active):
             sites = configuration.clusters
+            concerned = partial(_moves_any, flows)
             async with open_site(sites[active]) as here, open_site(sites[idle]) as there:
                 comparison = Comparison(
                     active=here,
                     idle=there,
                     flows=flows,
                     from_idle=MapFollower(
-                        here, idle, WitnessWriters(zookeeper, paths, idle, active)
+                        here, idle, WitnessWriters(zookeeper, paths, idle, active), concerned
                     ),
                     from_active=MapFollower(
-                        there, active, WitnessWriters(zookeeper, paths, active, idle)
+                        there, active, WitnessWriters(zookeeper, paths, active, idle), concerned
                     ),
                     journals=journals,
                     tell=tell,
@@ -398,6 +440,25 @@ async def list_divergence(configuration: Configuration, tell: Tell) -> Tally:
                 )
                 await comparison.list_all()
     return tally
+
+
+def _moves_any(flows: Iterable[FlowConfig], topic: str) -> bool:
+    return any(flow.mirrors(topic) for flow in flows)
+
+
+def not_looked_at(configuration: Configuration) -> Iterator[str]:
+    """Yield a line for each flow whose topics are not compared here, and what does it instead."""
+    for flow in configuration.flows:
+        why = None
+        if flow.is_prefixed:
+            why = f"its topics have other names on {flow.target} (`names: prefixed`)"
+        elif not flow.heeds_promotions:
+            why = "both sites are written to (`active_active: true`)"
+        if why is not None:
+            yield (
+                f"{flow.name} was NOT looked at: {why}; `mirror status` names what others have"
+                " written to, and `spark-audit run` compares both sites"
+            )
 
 
 def _pairs(configuration: Configuration, active: str) -> Iterator[tuple[str, Sequence[FlowConfig]]]:

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from failover.hooks.called import CALLED, TAKEN_BACK, Called, called_in
 from failover.journal.execute import StepReport
 from failover.journal.journal import Journal
-from failover.journal.steps import PromotionKind, PromotionState, StepName, StepState
+from failover.journal.steps import ORDER, PromotionKind, PromotionState, StepName, StepState
+from failover.sites.slipped import Shrunk
 
 
 def _fence(facts: Any) -> str:  # noqa: ANN401 - JSON, as all facts below
@@ -89,7 +91,24 @@ def summary(journal: Journal) -> Iterator[str]:
             else:
                 yield from _lost(journal)
                 yield from _slipped(journal)
+    yield from _hooks(journal)
     yield from (f"  command  {given}" for given in journal.given)
+
+
+def _hooks(journal: Journal) -> Iterator[str]:
+    for step in ORDER[journal.kind]:
+        yield from (f"  hook     {one}" for one in called_in(journal, step, CALLED))
+    if journal.state is PromotionState.ROLLED_BACK:
+        for step in ORDER[journal.kind]:
+            for one in called_in(journal, step, TAKEN_BACK):
+                yield f"  {'warning  hook' if one.failure else 'hook    '} {one}"
+
+
+def hooks_left(journal: Journal) -> tuple[Called, ...]:
+    """Return the hooks that have not taken back what they did."""
+    steps = ORDER[journal.kind]
+    called = (one for step in steps for one in called_in(journal, step, TAKEN_BACK))
+    return tuple(one for one in called if one.failure is not None)
 
 
 def left_steps(journal: Journal) -> Mapping[StepName, str]:
@@ -125,7 +144,7 @@ def _taken(journal: Journal) -> Iterator[str]:
 def _moved(journal: Journal) -> Iterator[str]:
     drained: Any = journal.facts(StepName.DRAIN)
     yield f"  drained  {drained['records']} records behind the fence"
-    moved: Any = journal.facts(StepName.GROUPS_MOVE)
+    moved: Any = journal.moved_groups
     for group, topics in moved["positions"].items():
         positions = " ".join(
             f"{topic}-{partition}@{offset}"
@@ -154,10 +173,14 @@ def _moved(journal: Journal) -> Iterator[str]:
 
 
 def has_slipped(journal: Journal) -> bool:
-    """Tell whether something is on one site alone, or nobody could look whether it is."""
+    """Tell whether something is on one site alone, or was, or nobody could look whether it is.
+
+    Or whether a group may go on behind records that it has not read.
+    """
     facts, sealed = journal.facts(StepName.CONFIRM), journal.facts(StepName.SEAL)
-    is_on_old_site = bool(facts.get("appended")) or "not_looked" in facts
-    return is_on_old_site or bool(sealed.get("foreign")) or bool(sealed.get("untold"))
+    is_on_old_site = any(map(facts.get, ("appended", "shrunk", "not_looked")))
+    may_skip = bool(journal.moved_groups.get("ahead"))
+    return is_on_old_site or may_skip or bool(sealed.get("foreign")) or bool(sealed.get("untold"))
 
 
 def _slipped(journal: Journal) -> Iterator[str]:
@@ -168,6 +191,8 @@ def _slipped(journal: Journal) -> Iterator[str]:
             f"  warning  {old} {one['topic']}-{one['partition']} holds records at offsets"
             f" {one['start']} to {one['stop'] - 1} that are not on {new}"
         )
+    for one in facts.get("shrunk", ()):
+        yield f"  warning  {Shrunk(**one).describe(old)}; {new} has them"
     if "not_looked" in facts:
         yield (
             f"  warning  {old} could not be looked at behind the switch ({facts['not_looked']});"
@@ -199,6 +224,7 @@ def _lost(journal: Journal) -> Iterator[str]:
             f" {ends.mirrored_source_end} ({journal.site} {ends.target_end})"
         )
     yield from _foreign(journal)
+    yield from _stray(journal)
     unmirrored: Any = journal.facts(StepName.PREFLIGHT).get("unmirrored", {})
     for topic, count in unmirrored.items():
         yield f"  {topic}: {count} partitions of {journal.source} are not on {journal.site} at all"
@@ -213,6 +239,20 @@ def _lost(journal: Journal) -> Iterator[str]:
         f"  warning  what {journal.source} acknowledged beyond these offsets is missing on"
         f" {journal.site}; once {journal.source} is back, `spark-audit run` lists each record"
     )
+
+
+def _stray(journal: Journal) -> Iterator[str]:
+    """Yield the groups that stood behind the end of a log of the new site."""
+    sealed: Any = journal.facts(StepName.SEAL)
+    for group, where in sealed.get("stray", {}).items():
+        yield f"  group    {group}: {where}"
+    if sealed.get("more_stray"):
+        yield f"  group    so did {sealed['more_stray']} more"
+    if "stray_unknown" in sealed:
+        yield (
+            f"  warning  whether groups stand behind the ends of {journal.site}'s logs is not known"
+            f" ({sealed['stray_unknown']}): they would pass over what is written from now on"
+        )
 
 
 def _foreign(journal: Journal) -> Iterator[str]:

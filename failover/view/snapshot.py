@@ -1,40 +1,44 @@
 """One look at the witness and at both sites, as a promotion's plan needs it."""
 
 import logging
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import trio
 
+from failover.automatic.hold import read_hold
 from failover.journal.journals import find_unfinished, read_journals
-from failover.journal.lease import Lease
 from failover.moving.flow import FlowControl
 from failover.moving.leaving import count_followers, plain_members
 from failover.moving.standstill import find_standstill
 from failover.planning.loss import estimate
 from failover.planning.plan import SitesView, SiteView
-from failover.sites.fence import why_unfenceable
+from failover.sites.fence import read_fence
 from failover.sites.map_follower import MapFollower
 from failover.sites.mirrored_ends import find_mirrored_ends
-from failover.sites.other_log import find_other_logs, first_of
-from failover.sites.site import CLIENT_ID, REQUEST_TIMEOUT_MS, Site, brief
+from failover.sites.opening import Ends, flow_between, open_ends
+from failover.sites.other_log import find_other_logs, find_recreated_copies, first_of
+from failover.sites.set_groups import cut_line, groups_of_set
+from failover.sites.site import Site, brief
+from failover.sites.unbelieved import find_unsure_seals
 from offset_translation.target_scan import MirroredEnd
-from runtime.configuration.config import ClusterConfig, Configuration, FlowConfig
+from runtime.configuration.config import Configuration, FlowConfig
 from runtime.configuration.running_flow import explain, find_differences
 from runtime.coordination.known_ends import KnownEnds
 from runtime.coordination.map_registry import WitnessWriters
-from runtime.coordination.map_writers import Writers
-from runtime.coordination.witness import WitnessGarbled, WitnessPaths, WorkerInfo
+from runtime.coordination.map_writers import WitnessOutdated, Writers
+from runtime.coordination.witness import WitnessGarbled, WorkerInfo
 from runtime.coordination.zookeeper import ZooKeeper
 from runtime.pair.opening import open_clusters, require_pair
 from runtime.process.clock import now_ms
+from runtime.rights.closable import why_creatable, why_unfenceable
+from runtime.rights.creation import bars
 from runtime.rights.outlook import Outlook, ask_site, look_ahead, silent_site
 from runtime.rights.refused import Seen
-from wire.net import NetworkFault, open_cluster
-from wire.net.connection import always
-from wire.net.transport import SYSTEMS_OWN
+from runtime.rights.withheld import find_withheld
+from runtime.topic_patterns import moving_patterns
+from wire.net import AuthenticationFailed, NetworkFault
 from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
@@ -46,54 +50,9 @@ that is started again is back before."""
 BETWEEN_LOOKS_S: Final = 0.4
 SOON_S: Final = 1.0
 """A fault that comes sooner is a refusal by the host, not silence."""
+OTHERS_NAMED: Final = 5
 MAP_TIMEOUT_S: Final = 60.0
 """A map has room for a million holes; whether the target answers at all is known before."""
-
-
-@asynccontextmanager
-async def open_site(cluster: ClusterConfig, lease: Lease | None = None) -> AsyncIterator[Site]:
-    """Open a cluster under its site's name; a dead one is found out by the first request.
-
-    A caller that changes anything there gives its lease: without the right to act nothing is sent.
-    """
-    async with open_cluster(
-        cluster.bootstrap,
-        client_id=CLIENT_ID,
-        request_timeout_ms=REQUEST_TIMEOUT_MS,
-        security=cluster.security,
-        may_send=always if lease is None else lease.may_send,
-        undelivered_ms=SYSTEMS_OWN if lease is None else lease.undelivered_ms,
-    ) as opened:
-        yield Site(name=cluster.name, cluster=opened)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ends:
-    """Both ends of a flow, open."""
-
-    flow: FlowConfig
-    source: Site
-    target: Site
-
-
-@asynccontextmanager
-async def open_ends(
-    configuration: Configuration, flow: FlowConfig, lease: Lease | None = None
-) -> AsyncIterator[Ends]:
-    """Open both clusters of a flow, as `open_site` does."""
-    clusters = configuration.clusters
-    async with AsyncExitStack() as stack:
-        source = await stack.enter_async_context(open_site(clusters[flow.source], lease))
-        target = await stack.enter_async_context(open_site(clusters[flow.target], lease))
-        yield Ends(flow=flow, source=source, target=target)
-
-
-def flow_between(configuration: Configuration, source: str, target: str) -> FlowConfig | None:
-    """Return the flow of this direction, None when none is configured."""
-    for flow in configuration.flows:
-        if (flow.source, flow.target) == (source, target):
-            return flow
-    return None
 
 
 async def take_snapshot(
@@ -106,7 +65,7 @@ async def take_snapshot(
     Writes nothing. A cluster that does not answer is part of the picture. Raises PairContradicted
     and PairUnknown, and what reading the witness raises.
     """
-    paths = WitnessPaths(root=configuration.coordination.path)
+    paths = configuration.coordination.paths
     async with open_clusters(configuration) as clusters:
         active = (await require_pair(configuration, zookeeper, clusters)).known_active
     journals = await read_journals(zookeeper, paths)
@@ -123,8 +82,14 @@ async def take_snapshot(
         mirrored={},
     )
     if flow is None:
-        return replace(seen, differing=await _why_not_to_go_on(configuration, zookeeper, seen))
-    return await _look_along(configuration, zookeeper, flow, seen, is_source_lost=is_source_lost)
+        differing = await _why_not_to_go_on(configuration, zookeeper, seen)
+        seen = replace(seen, differing=differing)
+    else:
+        seen = await _look_along(
+            configuration, zookeeper, flow, seen, is_source_lost=is_source_lost
+        )
+    # Last: somebody may hold while the sites are looked at.
+    return replace(seen, hold=await read_hold(zookeeper, paths))
 
 
 async def _why_not_to_go_on(
@@ -138,7 +103,7 @@ async def _why_not_to_go_on(
     flow = None if left is None else flow_between(configuration, left.source, left.site)
     if flow is None:
         return None
-    paths = WitnessPaths(root=configuration.coordination.path)
+    paths = configuration.coordination.paths
     differing = await find_differences(zookeeper, paths, flow)
     return explain(flow, differing) if differing else None
 
@@ -152,23 +117,25 @@ async def _look_along(
     is_source_lost: bool,
 ) -> SitesView:
     """Return what was seen with what a flow, its two sites and its groups add to it."""
-    paths = WitnessPaths(root=configuration.coordination.path)
+    paths = configuration.coordination.paths
     control = FlowControl(zookeeper, paths, flow)
     worker = await control.worker()
     differing = await find_differences(zookeeper, paths, flow)
     writers = WitnessWriters(zookeeper, paths, flow.source, flow.target)
     async with open_ends(configuration, flow) as ends:
         lost_after_s = configuration.failover.source_lost_after_ms / 1000
-        views = await _look_at_both(ends, lost_after_s if is_source_lost else None)
+        views = await _look_at_both(ends, configuration, lost_after_s if is_source_lost else None)
         # Not beside the looks: a map of many holes keeps us busy, and the sites would seem silent.
-        mirrored = Mirrored(ends={}, other_log=None)
-        is_there = views[flow.target].fault is None
-        if is_there and is_source_lost:
-            mirrored = await read_mirrored_of_lost(ends.target, flow.source, writers)
-        elif is_there:
+        mirrored = NOTHING_SEEN
+        if views[flow.target].fault is None and is_source_lost:
+            ours = views[flow.target].ends
+            mirrored = await read_mirrored_of_lost(ends.target, flow.source, writers, ours)
+        elif views[flow.target].fault is None:
             mirrored = await _read_mirrored(ends, views[flow.source], writers)
         unfenceable = await _why_unfenceable(ends.source, views[flow.source])
+        creatable = await _why_creatable(ends.source, views[flow.source], flow)
         outlook = await _look_ahead(ends, views)
+        others_closed = await _closed_by_others(ends, views, configuration)
     members = views[flow.source].groups
     loss = standing = None
     if not is_source_lost and worker is not None:
@@ -188,13 +155,32 @@ async def _look_along(
         mirrored=mirrored.ends,
         differing=explain(flow, differing) if differing else None,
         unfenceable=unfenceable,
+        creatable=creatable,
         other_log=mirrored.other_log,
+        outdated=mirrored.outdated,
+        unbelieved=mirrored.unbelieved,
+        others_closed=others_closed,
+        unsure_seal=mirrored.unsure_seal,
         standing=standing,
         plain=plain_members(members, await count_followers(zookeeper, paths, members)),
         loss=loss,
         loss_budget=configuration.failover.loss_budget,
         outlook=outlook,
     )
+
+
+async def _closed_by_others(
+    ends: Ends, views: Mapping[str, SiteView], configuration: Configuration
+) -> tuple[str, ...]:
+    """Return a line for each site that another pair's fence closes topics of.
+
+    What the fence closes of other sets of topics stays closed.
+    """
+    lines = [
+        await _others_closed(site, views, ends.flow, has=configuration.has)
+        for site in (ends.source, ends.target)
+    ]
+    return tuple(line for line in lines if line is not None)
 
 
 async def _look_ahead(ends: Ends, views: Mapping[str, SiteView]) -> Outlook | None:
@@ -204,7 +190,7 @@ async def _look_ahead(ends: Ends, views: Mapping[str, SiteView]) -> Outlook | No
     """
     source, target = views[ends.source.name], views[ends.target.name]
     used = target if source.fault is not None or not source.ends else source
-    topics = {topic: topic for topic, _ in used.ends}
+    seen = Seen(topics={topic: topic for topic, _ in used.ends}, groups=used.groups)
     try:
         with trio.fail_after(LOOK_TIMEOUT_S):
             theirs = await ask_site(ends.target.cluster, target.name)
@@ -212,10 +198,11 @@ async def _look_ahead(ends: Ends, views: Mapping[str, SiteView]) -> Outlook | No
                 ours = await ask_site(ends.source.cluster, source.name)
             else:
                 ours = silent_site(source.name, source.fault)
+            kept = await find_withheld(ends.flow, seen, ours, theirs, ends.target.cluster)
     except (NetworkFault, trio.TooSlowError) as fault:
         _LOG.info("who would be refused on %s is not known: %s", target.name, fault)
         return None
-    return look_ahead(ours, theirs, Seen(topics=topics, groups=used.groups))
+    return replace(look_ahead(ours, theirs, seen), withheld=kept)
 
 
 async def _known_ends(control: FlowControl) -> KnownEnds | None:
@@ -227,7 +214,9 @@ async def _known_ends(control: FlowControl) -> KnownEnds | None:
         return None
 
 
-async def _look_at_both(ends: Ends, lost_after_s: float | None) -> dict[str, SiteView]:
+async def _look_at_both(
+    ends: Ends, configuration: Configuration, lost_after_s: float | None
+) -> dict[str, SiteView]:
     """Return both sites by name; with a time, the source only as to whether it is lost."""
     views: dict[str, SiteView] = {}
 
@@ -235,7 +224,7 @@ async def _look_at_both(ends: Ends, lost_after_s: float | None) -> dict[str, Sit
         if lost_after_s is not None and site is ends.source:
             views[site.name] = await look_whether_lost(site, lost_after_s)
         else:
-            views[site.name] = await _look_at(site, ends.flow)
+            views[site.name] = await _look_at(site, configuration, ends.flow)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(look, ends.source)
@@ -243,16 +232,18 @@ async def _look_at_both(ends: Ends, lost_after_s: float | None) -> dict[str, Sit
     return views
 
 
-async def _look_at(site: Site, flow: FlowConfig) -> SiteView:
+async def _look_at(site: Site, configuration: Configuration, flow: FlowConfig) -> SiteView:
     fault = f"no answer within {LOOK_TIMEOUT_S:g} s"
     with trio.move_on_after(LOOK_TIMEOUT_S):
         try:
             ends = await site.ends(await site.partitions(flow))
-            groups = await site.members(flow.groups)
+            of_set = await groups_of_set(site, configuration, flow)
+            groups = await site.members(of_set.chosen)
         except NetworkFault as error:
             fault = brief(error)
         else:
-            return SiteView(name=site.name, fault=None, ends=ends, groups=groups)
+            cut = cut_line(of_set.cut) if of_set.cut else None
+            return SiteView(name=site.name, fault=None, ends=ends, groups=groups, cut=cut)
     return SiteView(name=site.name, fault=fault, ends={}, groups={})
 
 
@@ -260,14 +251,18 @@ async def look_whether_lost(site: Site, after_s: float) -> SiteView:
     """Return a site without a fault as soon as a broker of it answers anything at all.
 
     A slow site is not a lost one: it may take writes. A site is lost that has kept silent for the
-    whole time, or whose hosts have refused all connections for REFUSED_FOR_S.
+    whole time, or whose hosts have refused all connections for REFUSED_FOR_S. Of one that does not
+    believe us nobody can tell.
     """
     fault, refused_since = f"no answer within {after_s:g} s", trio.current_time()
     with trio.move_on_after(after_s):
         while trio.current_time() - refused_since < REFUSED_FOR_S:
             began = trio.current_time()
             try:
-                await site.cluster.metadata((), refresh=True)
+                await site.cluster.wait_answer()
+            except AuthenticationFailed as error:
+                unsure = brief(error)
+                return SiteView(name=site.name, fault=unsure, ends={}, groups={}, is_unsure=True)
             except NetworkFault as error:
                 fault = brief(error)
                 if trio.current_time() - began >= SOON_S:
@@ -290,57 +285,130 @@ async def _why_unfenceable(site: Site, view: SiteView) -> str | None:
     return None
 
 
+async def _others_closed(
+    site: Site, views: Mapping[str, SiteView], flow: FlowConfig, *, has: Callable[[str], bool]
+) -> str | None:
+    """Return what a fence closes that no promotion of this flow moves; None where nothing is told.
+
+    Of the topics that this set `has`: those of others stay closed.
+
+    A cluster has one fence, so this promotion replaces what another pair of sites has closed.
+    """
+    if views[site.name].fault is not None:
+        return None
+    with trio.move_on_after(LOOK_TIMEOUT_S):
+        try:
+            fence = await read_fence(site.cluster)
+        except NetworkFault:
+            return None  # what the site does not tell, the steps find out
+        others = [topic for topic in fence.topics if has(topic) and not flow.moves(topic)]
+        return describe_others_closed(site.name, others) if others else None
+    return None
+
+
+def describe_others_closed(site: str, topics: Sequence[str]) -> str:
+    """Return the warning about topics that another pair's fence closes."""
+    more = len(topics) - OTHERS_NAMED
+    named = ", ".join([*topics[:OTHERS_NAMED], *([f"and {more} more"] if more > 0 else [])])
+    return (
+        f"{site} is closed for writes to {named} as well, which this flow does not move (another"
+        " pair's fence, or one by an earlier file): the promotion lifts it, until that pair's"
+        " `failover serve` closes these topics again; let it run"
+    )
+
+
+async def _why_creatable(site: Site, view: SiteView, flow: FlowConfig) -> str | None:
+    """Return why topics can be made behind the fence; None also where the site does not tell."""
+    if view.fault is not None:
+        return None
+    with trio.move_on_after(LOOK_TIMEOUT_S):
+        try:
+            return await why_creatable(site.cluster, bars(moving_patterns(flow), is_moving=True))
+        except NetworkFault:
+            return None  # a site without rights cannot be closed by them, which is told already
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mirrored:
     """The mirrored end of each partition, and the partitions whose map speaks of another log."""
 
     ends: Mapping[TopicPartition, int]
-    other_log: str | None
+    other_log: str | None = None
+    unbelieved: str | None = None
+    """What of the map is not believed."""
+    unsure_seal: str | None = None
+    """Of which partition of a lost source that decides where it would be sealed."""
+    outdated: str | None = None
+    """Why the map is not known, where the witness is older than it."""
+
+
+NOTHING_SEEN: Final = Mirrored(ends={})
 
 
 async def _read_mirrored(ends: Ends, source: SiteView, writers: Writers) -> Mirrored:
     """Return how far each partition is mirrored; nothing where the target does not tell."""
-    follower = MapFollower(ends.target, ends.flow.source, writers)
+    follower = MapFollower(ends.target, ends.flow.source, writers, ends.flow.mirrors)
     with trio.move_on_after(MAP_TIMEOUT_S):
         try:
             await follower.refresh()
+        except WitnessOutdated as fault:
+            return Mirrored(ends={}, outdated=str(fault))
         except NetworkFault:
-            return Mirrored(ends={}, other_log=None)  # the steps find out
+            return NOTHING_SEEN  # the steps find out
         reached = {partition: follower.mirrored_end(partition) for partition in follower.partitions}
         return Mirrored(
             ends={partition: end for partition, end in reached.items() if end is not None},
             other_log=await _find_other_log(ends.source, follower, source),
+            unbelieved=follower.unbelieved,
         )
-    return Mirrored(ends={}, other_log=None)
+    return NOTHING_SEEN
 
 
-async def read_mirrored_of_lost(target: Site, source_name: str, writers: Writers) -> Mirrored:
+async def read_mirrored_of_lost(
+    target: Site, source_name: str, writers: Writers, partitions: Collection[TopicPartition]
+) -> Mirrored:
     """Return how far a lost source is mirrored by the target's batches, whoever wrote others.
 
-    A partition of which they do not tell is left out, and so is what the target does not tell: the
-    loss is not known there.
+    A partition of which they do not tell is left out, and so is what the target does not tell, and
+    what would be sealed elsewhere by records of the map that are not believed: the loss is not
+    known there.
     """
-    follower = MapFollower(target, source_name, writers)
+    topics = {partition.topic for partition in partitions}
+    follower = MapFollower(target, source_name, writers, topics.__contains__)
     found: Mapping[TopicPartition, MirroredEnd] = {}
+    unsure: Mapping[TopicPartition, str] = {}
     with trio.move_on_after(MAP_TIMEOUT_S):
         try:
-            await follower.refresh()
-            found = await find_mirrored_ends(follower, sorted(follower.target_ends))
+            await follower.refresh(partitions)
+            unsure = await find_unsure_seals(follower, partitions)
+            known = sorted(partition for partition in partitions if follower.knows(partition))
+            found = await find_mirrored_ends(follower, known)
+        except WitnessOutdated as fault:
+            return Mirrored(ends={}, outdated=str(fault))
         except NetworkFault as fault:
             _LOG.warning("how far %s is mirrored is not known: %s", source_name, fault)
     return Mirrored(
-        ends={partition: end.source_end for partition, end in found.items() if not end.untold},
-        other_log=None,
+        ends={
+            partition: end.source_end
+            for partition, end in found.items()
+            if not end.untold and partition not in unsure
+        },
+        unbelieved=follower.unbelieved,
+        unsure_seal=first_of(unsure),
     )
 
 
 async def _find_other_log(site: Site, follower: MapFollower, view: SiteView) -> str | None:
-    """Return of which partition the map does not speak of the source's log; None if not known."""
+    """Return of which partition the map speaks of another log than there is; None if not known."""
     if view.fault is not None:
         return None
     with trio.move_on_after(LOOK_TIMEOUT_S):
         try:
-            return first_of(await find_other_logs(site, follower, view.ends))
+            return first_of(
+                await find_other_logs(site, follower, view.ends)
+                or await find_recreated_copies(follower, view.ends)
+            )
         except NetworkFault:
             return None  # what the source does not tell, the steps find out
     return None

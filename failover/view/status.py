@@ -1,25 +1,33 @@
 """Roles, fences, flows and the last promotion: read once, shown as text, JSON or metrics."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Final
 
 import trio
 
+from failover.automatic.hold import Hold, read_hold
+from failover.automatic.votes import Vote, read_votes, vote_lines, votes_document
 from failover.journal.journal import Journal, encode_journal
 from failover.journal.journals import JournalReader, find_unfinished
 from failover.journal.steps import PromotionState
 from failover.moving.flow import FlowControl
-from failover.sites.fence import read_fence
+from failover.sites.fence import find_due_bars, read_fence
+from failover.sites.opening import flow_between, open_site
+from failover.sites.shared_fence import SiteParts, closing_flows, read_other_sets
 from failover.sites.site import brief
-from failover.view.snapshot import flow_between, open_site
-from runtime.configuration.config import ClusterConfig, Configuration, FlowConfig
-from runtime.coordination.witness import ActiveSite, FlowCommand, WitnessPaths, WorkerInfo
+from runtime.configuration.config import ClusterConfig, Configuration
+from runtime.coordination.witness import ActiveSite, FlowCommand, WorkerInfo
 from runtime.coordination.zookeeper import ZooKeeper
+from runtime.rights.closable import why_unfenceable
+from runtime.rights.creation import words_of
 from wire.net import NetworkFault
+from wire.net.rights import Right
 
 SITE_TIMEOUT_S: Final = 3.0
+NO_OTHERS: Final[Mapping[str, ActiveSite]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +43,12 @@ class SiteStatus:
     fenced_topics: tuple[str, ...]
     allowed_clients: tuple[str, ...]
     open_topics: tuple[str, ...] = ()
+    why_open: str | None = None
+    """Why these cannot be closed; None where they can, or nothing is open."""
+    denied_creation: tuple[str, ...] = ()
+    """On what nobody may create topics by our fence: `orders*`, `*`, `the cluster`."""
+    due_creation: tuple[str, ...] | None = None
+    """On what nobody is to, as far as rights allow; None of the active site."""
     is_written_to: bool = False
     """Whether an idle site takes writes all the same, as records flow both ways at once."""
 
@@ -77,6 +91,10 @@ class Status:
     unfinished: Journal | None
     last: Journal | None
     switched: Journal | None = None
+    hold: Hold | None = None
+    voters: Mapping[str, str] = field(default_factory=dict)
+    """The place of each that votes about promotions by themselves."""
+    votes: Mapping[str, Vote] = field(default_factory=dict)
 
 
 async def read_status(
@@ -90,7 +108,7 @@ async def read_status(
     Raises what reading the witness raises. A caller that looks again and again gives the same
     reader each time.
     """
-    paths = WitnessPaths(root=configuration.coordination.path)
+    paths = configuration.coordination.paths
     journals = await (reader or JournalReader(zookeeper, paths)).read(active.epoch)
     flows: list[FlowStatus] = []
     for flow in configuration.flows:
@@ -105,24 +123,34 @@ async def read_status(
             )
         )
     ended = [journal for journal in journals if journal.state is not PromotionState.RUNNING]
+    automatic = configuration.failover.automatic
+    voters = {} if automatic is None else automatic.voters
     return Status(
         active=active,
-        sites=await _read_sites(configuration, active.site),
+        sites=await _read_sites(
+            configuration, active.site, await read_other_sets(configuration, zookeeper)
+        ),
         flows=tuple(flows),
         unfinished=find_unfinished(journals),
         last=ended[-1] if ended else None,
         switched=next((one for one in journals if one.epoch == active.epoch), None),
+        hold=await read_hold(zookeeper, paths),
+        voters=voters,
+        votes=await read_votes(zookeeper, paths, voters),
     )
 
 
-async def _read_sites(configuration: Configuration, active: str) -> tuple[SiteStatus, ...]:
+async def _read_sites(
+    configuration: Configuration, active: str, others: Mapping[str, ActiveSite] = NO_OTHERS
+) -> tuple[SiteStatus, ...]:
+    """Look at the sites; of a fence that sets of topics share it is the part of this set."""
     found: dict[str, SiteStatus] = {}
 
     async def read(cluster: ClusterConfig) -> None:
         is_active = cluster.name == active
-        flows = [] if is_active else _closing(configuration, cluster.name)
+        parts = SiteParts(configuration=configuration, site=cluster.name, actives=others)
         found[cluster.name] = replace(
-            await _ask(cluster, flows, is_active=is_active),
+            await _ask(cluster, parts, is_active=is_active),
             is_written_to=_is_written_to(configuration, cluster.name, active),
         )
 
@@ -132,37 +160,26 @@ async def _read_sites(configuration: Configuration, active: str) -> tuple[SiteSt
     return tuple(found[name] for name in configuration.clusters)
 
 
-def _closing(configuration: Configuration, site: str) -> list[FlowConfig]:
-    """Return the flows whose topics take no writes on this site while it is not active.
-
-    Those out of it, whose records nobody would carry anywhere, and unless the configuration says
-    otherwise those into it, whose topics are the mirror's alone.
-    """
-    closes_standby = configuration.failover.is_standby_closed
-    return [
-        flow
-        for flow in configuration.flows
-        if flow.heeds_promotions
-        and (flow.source == site or (flow.target == site and closes_standby))
-    ]
-
-
 def _is_written_to(configuration: Configuration, site: str, active: str) -> bool:
     """Tell whether what is written on an idle site comes to the active one."""
     flow = flow_between(configuration, site, active)
     return flow is not None and flow.is_active_active
 
 
-async def _ask(
-    cluster: ClusterConfig, flows: Sequence[FlowConfig], *, is_active: bool
-) -> SiteStatus:
-    """Look at a site, and at what these flows take from it."""
+async def _ask(cluster: ClusterConfig, parts: SiteParts, *, is_active: bool) -> SiteStatus:
+    """Look at a site, and at what is to be closed there."""
+    flows = [] if is_active else closing_flows(parts.configuration, cluster.name)
     fault = f"no answer within {SITE_TIMEOUT_S:g} s"
     with trio.move_on_after(SITE_TIMEOUT_S):
         try:
             async with open_site(cluster) as site:
-                fence = await read_fence(site.cluster)
+                whole = await read_fence(site.cluster)
+                fence = parts.own_part(whole)
                 taken = {topic for flow in flows for topic, _ in await site.partitions(flow)}
+                lasting = frozenset[Right]() if is_active else parts.lasting_bars(whole)
+                due = await find_due_bars(site.cluster, fence, lasting)
+                is_open = taken - set(fence.topics)
+                why_open = await why_unfenceable(site.cluster, is_open) if is_open else None
         except NetworkFault as error:
             fault = brief(error)
         else:
@@ -172,7 +189,10 @@ async def _ask(
                 fault=None,
                 fenced_topics=fence.topics,
                 allowed_clients=fence.allowed_clients,
-                open_topics=tuple(sorted(taken - set(fence.topics))),
+                open_topics=tuple(sorted(is_open)),
+                why_open=why_open,
+                denied_creation=tuple(words_of(fence.bars)),
+                due_creation=None if is_active else tuple(words_of(due)),
             )
     return SiteStatus(
         name=cluster.name, is_active=is_active, fault=fault, fenced_topics=(), allowed_clients=()
@@ -186,13 +206,26 @@ def status_lines(status: Status) -> Iterator[str]:
     for site in status.sites:
         role = "active" if site.is_active else "standby"
         fence = f"fenced: {', '.join(site.fenced_topics)}" if site.fenced_topics else "not fenced"
+        denied = ", ".join(site.denied_creation)
+        fence += f"; CREATE is denied on {denied}" if denied else ""
+        fence += f"; cannot be closed: {site.why_open}" if site.why_open else ""
         yield f"site     {site.name}: {role}, {fence if site.fault is None else site.fault}"
     for flow in status.flows:
         worker = f" (process {flow.worker.pid} on {flow.worker.host})" if flow.worker else ""
         yield f"flow     {flow.name}: {flow.state}{worker}"
+    yield from vote_lines(status.votes, status.voters)
+    if status.hold is not None:
+        yield f"hold     {status.hold}"
     if status.unfinished is not None:
         yield f"begun    {_promotion(status.unfinished)}"
-    yield f"last     {_promotion(status.last) if status.last else 'no promotion yet'}"
+    yield f"last     {_promotion(status.last) if status.last else _no_journal(status.active.epoch)}"
+
+
+def _no_journal(epoch: int) -> str:
+    """Return why no promotion is told of: where there was an epoch, its journal may be lost."""
+    if not epoch:
+        return "no promotion yet"
+    return f"not known: the witness holds no journal of an ended promotion (epoch {epoch})"
 
 
 def _promotion(journal: Journal) -> str:
@@ -211,6 +244,8 @@ def status_document(status: Status) -> Mapping[str, Any]:
         "active": asdict(status.active),
         "sites": [asdict(site) for site in status.sites],
         "flows": [{**asdict(flow), "state": flow.state} for flow in status.flows],
+        "hold": None if status.hold is None else status.hold.document(),
+        "votes": votes_document(status.votes, status.voters),
         "unfinished": _document(status.unfinished),
         "last": _document(status.last),
     }

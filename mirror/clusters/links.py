@@ -9,9 +9,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
 from runtime.configuration.config import ClusterConfig, FlowConfig
+from wire.net.client_settings import SYSTEMS_OWN
 from wire.net.cluster import Cluster, open_cluster
 from wire.net.connection import MaySend, always
-from wire.net.transport import SYSTEMS_OWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

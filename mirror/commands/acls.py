@@ -9,7 +9,7 @@ from mirror.commands.orders import flow_named
 from offset_translation.map_records import map_topic_name
 from runtime.configuration.config import ClusterConfig, Configuration, FlowConfig
 from runtime.pair import evidence
-from runtime.rights.needed import By, Grant, InternalTopics, grants
+from runtime.rights.needed import By, ClusterGrant, InternalTopics, grants
 from wire.acls import Operation, PatternType, ResourceType
 from wire.net.security import Sasl
 
@@ -29,11 +29,13 @@ def acls(
     *,
     program: By | None,
     principal: str | None,
+    with_orders: bool,
     as_json: bool,
 ) -> Iterator[str]:
     """Yield the lines for one flow or all, one program or all. Raises NoPrincipal, OrderFailed."""
     flows = configuration.flows if name is None else (flow_named(configuration, name),)
-    wanted = needed(configuration, flows, By if program is None else (program,))
+    programs = By if program is None else (program,)
+    wanted = needed(configuration, flows, programs, with_orders=with_orders)
     if as_json:
         yield from _as_json(configuration, wanted, principal).splitlines()
     else:
@@ -41,13 +43,17 @@ def acls(
 
 
 def needed(
-    configuration: Configuration, flows: Iterable[FlowConfig], programs: Iterable[By]
-) -> list[Grant]:
+    configuration: Configuration,
+    flows: Iterable[FlowConfig],
+    programs: Iterable[By],
+    *,
+    with_orders: bool = False,
+) -> list[ClusterGrant]:
     """Return what these programs need for these flows, each entry once."""
-    merged: dict[tuple[object, ...], Grant] = {}
+    merged: dict[tuple[object, ...], ClusterGrant] = {}
     chosen = tuple(programs)
     for flow in flows:
-        for grant in grants(flow, chosen, internal_topics(flow)):
+        for grant in grants(flow, chosen, internal_topics(flow), with_orders=with_orders):
             merged[grant.of] = grant.with_more(merged.get(grant.of))
     order = list(configuration.clusters)
     return sorted(merged.values(), key=lambda one: (order.index(one.cluster), one.program.value))
@@ -71,7 +77,7 @@ def principal_of(cluster: ClusterConfig, given: str | None) -> str:
 
 
 def _as_commands(
-    configuration: Configuration, wanted: Iterable[Grant], principal: str | None
+    configuration: Configuration, wanted: Iterable[ClusterGrant], principal: str | None
 ) -> Iterator[str]:
     """Yield a line of `kafka-acls.sh` for each grant, with what it is for before it."""
     head: tuple[str, By] | None = None
@@ -92,7 +98,9 @@ def _as_commands(
         yield f"{shlex.join(words)}  # {', '.join(grant.reasons)}"
 
 
-def _as_json(configuration: Configuration, wanted: Iterable[Grant], principal: str | None) -> str:
+def _as_json(
+    configuration: Configuration, wanted: Iterable[ClusterGrant], principal: str | None
+) -> str:
     """Return the same as a list of entries by Kafka's names."""
     entries = [
         {
@@ -115,7 +123,7 @@ def _word(operation: Operation) -> str:
     return operation.name.title().replace("_", "")
 
 
-def _resource(grant: Grant) -> list[str]:
+def _resource(grant: ClusterGrant) -> list[str]:
     if grant.kind is ResourceType.CLUSTER:
         return ["--cluster"]
     words = [_KINDS[grant.kind], grant.named.name]

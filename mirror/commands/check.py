@@ -16,7 +16,10 @@ from mirror.clusters.admin import (
 from mirror.clusters.links import Links, open_links
 from mirror.clusters.tail_reader import topic_exists
 from mirror.commands.checks.clocks import cluster_clocks, told_clock, witness_clock
+from mirror.commands.checks.closing import closing
 from mirror.commands.checks.distances import RECEIVE, SEND, measure_distances, told_distances
+from mirror.commands.checks.encryption import told_encryption
+from mirror.commands.checks.exposed_file import told_exposed_file
 from mirror.commands.checks.internal_topics import internal_topics
 from mirror.commands.checks.refusals import refusals
 from mirror.commands.checks.versions import (
@@ -43,17 +46,18 @@ from mirror.topics.rights import (
     TARGET_RIGHTS,
     lacking,
     told_lacking,
-    topic_operations,
 )
 from offset_translation.map_records import map_topic_name
 from runtime.configuration.config import ClusterConfig, Configuration, FlowConfig
 from runtime.configuration.running_flow import explain, find_differences
 from runtime.configuration.witness_session import open_witness
-from runtime.coordination.witness import ActiveSite, FlowCommand, WitnessGarbled, WitnessPaths
+from runtime.coordination.witness import ActiveSite, FlowCommand, WitnessGarbled
 from runtime.coordination.zookeeper import SessionState, ZooKeeper, ZooKeeperFault
 from runtime.pair.opening import look_at_pair, open_clusters
 from runtime.pair.witness_rights import describe_access
+from runtime.rights.authorized import topic_operations
 from wire.errors import ErrorCode
+from wire.kernel.chosen import walker
 from wire.net import NetworkFault, open_cluster
 from wire.net.cluster import Cluster
 from wire.net.operations import list_groups
@@ -75,26 +79,40 @@ async def check(configuration: Configuration) -> AsyncIterator[str]:
     """Yield the lines of the check; raises CheckFailed."""
     roles: dict[str, list[str]] = {}
     wrong: list[str] = []
+    for line in told_exposed_file(configuration):
+        yield line
     try:
         async for line in _ask_witness(configuration, roles, wrong):
             yield line
     except (ZooKeeperFault, WitnessGarbled) as fault:
         raise CheckFailed(str(fault)) from fault
     spoken: dict[str, list[Spoken]] = {}
-    used = {name for flow in configuration.flows for name in (flow.source, flow.target)}
-    for name in sorted(used):
-        spoken[name], lines = await _look_at(configuration.clusters[name])
-        for line in lines:
-            yield line
+    async for line in _ask_clusters(configuration, spoken):
+        yield line
     for flow in configuration.flows:
         for line in _without(flow, spoken):
             yield f"flow {flow.name}: {line}"
+        by = walker(may_be_native=flow.has_chunk_kernel)
+        yield f"flow {flow.name}: what is fetched is walked by {by.words}"
         lines, of_flow = await _check_flow(configuration, flow, roles[flow.name])
         for line in lines:
             yield f"flow {flow.name}: {line}"
         wrong += [f"flow {flow.name}: {line}" for line in of_flow]
     if wrong:
         raise CheckFailed("; ".join(wrong))
+
+
+async def _ask_clusters(
+    configuration: Configuration, spoken: dict[str, list[Spoken]]
+) -> AsyncIterator[str]:
+    """Yield what is to be said of each cluster; fill in what its brokers speak."""
+    used = {name for flow in configuration.flows for name in (flow.source, flow.target)}
+    for name in sorted(used):
+        for line in told_encryption(configuration.clusters[name]):
+            yield line
+        spoken[name], lines = await _look_at(configuration.clusters[name])
+        for line in lines:
+            yield line
 
 
 async def _ask_witness(
@@ -119,7 +137,7 @@ async def _ask_witness(
         wrong += [] if contradiction is None else [contradiction]
         for flow in configuration.flows:
             roles[flow.name] = await _role(zookeeper, configuration, flow)
-            paths = WitnessPaths(root=coordination.path)
+            paths = coordination.paths
             differing = await find_differences(zookeeper, paths, flow)
             wrong += [explain(flow, differing)] if differing else []
 
@@ -129,11 +147,12 @@ async def _role(zookeeper: ZooKeeper, configuration: Configuration, flow: FlowCo
 
     Raises ZooKeeperFault, WitnessGarbled.
     """
-    paths = WitnessPaths(root=configuration.coordination.path)
+    paths = configuration.coordination.paths
     active = await zookeeper.get(paths.active)
     command = await zookeeper.get(paths.command(flow.source, flow.target))
-    orders = await zookeeper.get(paths.orders(flow.source, flow.target))
-    pause = None if orders is None else Orders.decode(orders.data).pause_of()
+    where = paths.orders(flow.source, flow.target)
+    orders = await zookeeper.get(where)
+    pause = None if orders is None else Orders.read(where, orders.data).pause_of()
     initial = ActiveSite(site=configuration.failover.initial_active, epoch=0)
     duty = decide_duty(
         Witnessed(
@@ -206,7 +225,9 @@ async def _check_flow(
                 lines += await _distances(flow.target, links.target_data, RECEIVE)
                 lines += await way_back(flow, links.source_admin)
                 lines += await internal_topics(flow, links, writers_of)
-                lines += await refusals(flow, links, await _mirrored(flow, links.source_admin))
+                mirrored = await _mirrored(flow, links.source_admin)
+                lines += await closing(flow, links, mirrored)
+                lines += await refusals(flow, links, mirrored)
                 return lines, wrong
     except trio.TooSlowError as fault:
         raise CheckFailed(f"flow {flow.name}: no answer within {TIMEOUT_S:g} s") from fault

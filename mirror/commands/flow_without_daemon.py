@@ -1,6 +1,6 @@
 """A flow seen from outside, when no daemon runs it: logs, map and groups."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from mirror.clusters.links import Links
 from mirror.clusters.log_ends import Ends, LogEnds, read_ends, read_target_ends
@@ -10,9 +10,11 @@ from mirror.groups.checkpoint_log import GroupPartition
 from mirror.map.believed import believed
 from mirror.map.foreign_watch import told_foreign
 from mirror.report.status import NOT_RUNNING, FlowReport, GroupReport, PartitionReport, group_report
-from offset_translation.map_records import MapState, map_topic_name
+from offset_translation.map_records import map_topic_name
+from offset_translation.map_state import MapState
 from runtime.configuration.config import FlowConfig
 from runtime.coordination.map_writers import ForeignRecords, Writers
+from runtime.process.output import complain
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
 from wire.net.operations import GroupOffset, fetch_offsets_of, list_groups
@@ -27,7 +29,7 @@ async def observe(
     source: Ends = {}
     target: Ends = {}
     state = MapState()
-    foreign = ForeignRecords()
+    foreign = ForeignRecords(flow.mirrors)
     try:
         source = await source_ends(flow, links)
     except NetworkFault as fault:
@@ -88,22 +90,30 @@ async def read_map(
     flow: FlowConfig, links: Links, writers: Writers, foreign: ForeignRecords | None = None
 ) -> MapState:
     """Return the state by the map topic, an empty one without a topic; raises NetworkFault."""
-    return await read_map_of(flow.source, links.target_admin, writers, foreign)
+    return await read_map_of(flow.source, links.target_admin, writers, foreign, flow.mirrors)
 
 
 async def read_map_of(
-    source_name: str, target: Cluster, writers: Writers, foreign: ForeignRecords | None = None
+    source_name: str,
+    target: Cluster,
+    writers: Writers,
+    foreign: ForeignRecords | None = None,
+    mirrors: Callable[[str], bool] = lambda _: True,
 ) -> MapState:
     """Return the state by a cluster's map of what came from a site; raises NetworkFault.
 
-    Records of producers that are not among its `writers` are noted as `foreign`, and passed over.
+    Records of producers that are not among its `writers` are noted as `foreign`, and passed over;
+    without that they are complained about, if they speak of a topic that the flow `mirrors`.
     """
     state = MapState()
     topic = map_topic_name(source_name)
     if await topic_exists(target, topic):
-        left_out = ForeignRecords() if foreign is None else foreign
+        left_out = ForeignRecords(mirrors) if foreign is None else foreign
         async for record in believed(TailReader(target, topic), writers, left_out):
             state.replay(record.key, record.value)
+        if foreign is None and left_out.speaks_of_topics(mirrors):
+            for line in told_foreign({topic: left_out}):
+                complain("mirror", line)
     return state
 
 

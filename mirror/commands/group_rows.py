@@ -23,7 +23,7 @@ class Exactness(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class GroupsSeen:
     """The findings of a look at both clusters; a site that did not answer has none."""
 
     maps: Mapping[TopicPartition, OffsetMap]
@@ -74,7 +74,7 @@ def group_rows(
     source: Mapping[TopicPartition, int] | None,
     target: Mapping[TopicPartition, int],
     checkpoints: Mapping[TopicPartition, KnownCheckpoint],
-    sight: Sight,
+    sight: GroupsSeen,
 ) -> list[GroupRow]:
     """Return a row for each partition that the group has a position on.
 
@@ -124,7 +124,7 @@ def group_rows(
 
 
 def _placed(
-    sight: Sight, topic_partition: TopicPartition, source_offset: int
+    sight: GroupsSeen, topic_partition: TopicPartition, source_offset: int
 ) -> tuple[int | None, Exactness]:
     return where_it_belongs(
         sight.maps.get(topic_partition), sight.backward.get(topic_partition), source_offset
@@ -132,7 +132,10 @@ def _placed(
 
 
 def _last_placed(
-    sight: Sight, topic_partition: TopicPartition, known: KnownCheckpoint | None, source_offset: int
+    sight: GroupsSeen,
+    topic_partition: TopicPartition,
+    known: KnownCheckpoint | None,
+    source_offset: int,
 ) -> tuple[int | None, Exactness]:
     """Return a position's place while the source, and with it the way back's map, is away.
 
@@ -146,7 +149,7 @@ def _last_placed(
 
 
 def _cost(
-    sight: Sight,
+    sight: GroupsSeen,
     topic_partition: TopicPartition,
     source_offset: int,
     translated: int | None,

@@ -6,15 +6,32 @@ An order lasts: a daemon carries it out when it is started, and keeps to it afte
 import getpass
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final
 
-from mirror.state.orders import How, OrderRefused, Orders, Pause, Restart, Scope
+from mirror.state.orders import (
+    DECISIONS,
+    How,
+    OrderRefused,
+    Orders,
+    Pause,
+    Restart,
+    Scope,
+)
 from mirror.workers.handover import Assignment
 from runtime.configuration.config import Configuration, FlowConfig
 from runtime.configuration.witness_session import open_witness
-from runtime.coordination.witness import WitnessGarbled, WitnessPaths, WorkerInfo
+from runtime.coordination.witness import WitnessGarbled, WorkerInfo
 from runtime.coordination.zookeeper import BadVersion, NodeExists, NoNode, ZooKeeper, ZooKeeperFault
 from runtime.process.clock import now_ms
+
+OPTIONS: Final[Mapping[How, str]] = {
+    How.QUARANTINE: "--quarantine",
+    How.MERGE: "--merge",
+    How.ANEW: "--from-earliest",
+}
+"""The decisions as they are typed."""
 
 
 class OrderFailed(Exception):
@@ -34,13 +51,13 @@ async def pause(configuration: Configuration, flow: str, scope: Scope) -> str:
     """Pause a scope until it is resumed; return what to tell."""
     order = Pause(scope=scope, by=_who(), since_ms=now_ms())
     told = f"{scope} is paused"
-    return await _order(configuration, flow, scope, told, lambda old: old.paused(order))
+    return await _order(configuration, flow, scope, lambda: told, lambda old: old.paused(order))
 
 
 async def resume(configuration: Configuration, flow: str, scope: Scope) -> str:
     """Take back what was paused; return what to tell."""
     told = f"{scope} is resumed"
-    return await _order(configuration, flow, scope, told, lambda old: old.resumed(scope))
+    return await _order(configuration, flow, scope, lambda: told, lambda old: old.resumed(scope))
 
 
 async def restart(configuration: Configuration, flow: str, scope: Scope, how: How) -> str:
@@ -48,32 +65,40 @@ async def restart(configuration: Configuration, flow: str, scope: Scope, how: Ho
     if how is How.ANEW and (scope.topic is None or scope.partition is not None):
         raise OrderRefused("--from-earliest deletes the target's copy: it needs one TOPIC, whole")
     order = Restart(scope=scope, how=how, by=_who(), at_ms=now_ms())
-    told = f"{scope} is to be restarted"
-    return await _order(
-        configuration,
-        flow,
-        scope,
-        told,
-        lambda old: Orders(pauses=old.pauses, restarts=(*old.restarts, order)),
-    )
+    replaced: tuple[Restart, ...] = ()
+
+    def change(old: Orders) -> Orders:
+        nonlocal replaced
+        if how not in DECISIONS:
+            return replace(old, restarts=(*old.restarts, order))
+        orders, replaced = old.decided(order)
+        return orders
+
+    def tell() -> str:
+        others = ", ".join(f"{OPTIONS[one.how]} ({one.scope}, by {one.by})" for one in replaced)
+        instead = f"; that is no more done which waited: {others}" if others else ""
+        return f"{scope} is to be restarted{instead}"
+
+    return await _order(configuration, flow, scope, tell, change)
 
 
 async def _order(
     configuration: Configuration,
     name: str,
     scope: Scope,
-    told: str,
+    tell: Callable[[], str],
     change: Callable[[Orders], Orders],
 ) -> str:
     flow = flow_named(configuration, name)
     coordination = configuration.coordination
-    paths = WitnessPaths(root=coordination.path)
+    paths = coordination.paths
     try:
         async with open_witness(coordination) as zookeeper:
             await _change(zookeeper, paths.orders(flow.source, flow.target), change)
             worker = await zookeeper.get(paths.worker(flow.source, flow.target))
             workers = await zookeeper.children(paths.workers(flow.source, flow.target)) or ()
             assignment = await zookeeper.get(paths.assignment(flow.source, flow.target))
+            told = tell()
             if assignment is not None and not _is_mirrored(scope, assignment.data):
                 told += " (nothing by that name is mirrored now)"
             running = None if worker is None else WorkerInfo.decode(worker.data)
@@ -103,7 +128,7 @@ async def _change(zookeeper: ZooKeeper, path: str, change: Callable[[Orders], Or
             if node is None:
                 await zookeeper.create(path, change(Orders()).encode(), make_parents=True)
             else:
-                changed = change(Orders.decode(node.data))
+                changed = change(Orders.read(path, node.data))
                 await zookeeper.set(path, changed.encode(), version=node.version)
         except (NodeExists, BadVersion, NoNode):
             continue

@@ -8,15 +8,17 @@ from mirror.clusters.log_ends import Ends, LogEnds, read_target_ends
 from mirror.clusters.tail_reader import TailReader, topic_exists
 from mirror.clusters.target_side import target_positions
 from mirror.commands.flow_without_daemon import read_map, read_map_of, source_ends
-from mirror.commands.group_rows import GroupRow, KnownCheckpoint, Sight, group_rows
+from mirror.commands.group_rows import GroupRow, GroupsSeen, KnownCheckpoint, group_rows
 from mirror.map.believed import believed
+from mirror.map.foreign_watch import told_foreign
 from mirror.map.known_writers import WritersOf
 from offset_translation import checkpoint
 from offset_translation.binary import MalformedRecord
-from offset_translation.map_records import MapState
+from offset_translation.map_state import MapState
 from offset_translation.offset_map import OffsetMap
 from runtime.configuration.config import FlowConfig
 from runtime.coordination.map_writers import ForeignRecords, Writers
+from runtime.process.output import complain
 from wire.net import NetworkFault
 from wire.net.operations import GroupOffset, fetch_group_offsets, list_groups
 from wire.topic_partition import TopicPartition
@@ -26,7 +28,7 @@ from wire.topic_partition import TopicPartition
 class OutsideView:
     """What both clusters answered; a source that does not, and may be gone, is no fault."""
 
-    sight: Sight
+    sight: GroupsSeen
     source_fault: str | None
     """Why the source did not answer, None if it did."""
     checkpoints: Mapping[str, Mapping[TopicPartition, KnownCheckpoint]]
@@ -53,24 +55,19 @@ async def observe(
         source = await source_ends(flow, links)
         if flow.has_way_back:
             backward = writers_of(flow.target, flow.source)
-            arrived = await read_map_of(flow.target, links.source_admin, backward)
+            arrived = await read_map_of(
+                flow.target, links.source_admin, backward, mirrors=flow.mirrors
+            )
     except NetworkFault as fault:
         source_fault = f"{flow.source}: {fault}"
     writers = writers_of(flow.source, flow.target)
-    topic_partitions = set((await read_map(flow, links, writers)).maps)
+    # What is not believed is named once, at the second reading.
+    topic_partitions = set((await read_map(flow, links, writers, ForeignRecords())).maps)
     target = await read_target_ends(links.target_admin, flow.names, topic_partitions)
     state = await read_map(flow, links, writers)
-    there = {
-        topic_partition: ends
-        for topic_partition, ends in target.items()
-        if isinstance(ends, LogEnds)
-    }
+    there = _answered(target)
     state.advance({topic_partition: ends.end for topic_partition, ends in there.items()})
-    here = {
-        topic_partition: ends.end
-        for topic_partition, ends in source.items()
-        if isinstance(ends, LogEnds)
-    }
+    here = {topic_partition: ends.end for topic_partition, ends in _answered(source).items()}
     arrived.advance(here)
     maps = {
         topic_partition: state.maps[topic_partition]
@@ -78,7 +75,7 @@ async def observe(
         if topic_partition in state.maps
     }
     return OutsideView(
-        sight=Sight(
+        sight=GroupsSeen(
             maps=maps,
             source_ends=here,
             target_starts={topic_partition: ends.start for topic_partition, ends in there.items()},
@@ -96,6 +93,11 @@ async def observe(
         ),
         on_target=on_target,
     )
+
+
+def _answered(asked: Ends) -> dict[TopicPartition, LogEnds]:
+    """Return the ends of the logs that were told."""
+    return {key: ends for key, ends in asked.items() if isinstance(ends, LogEnds)}
 
 
 def known_to_its_end(
@@ -154,8 +156,11 @@ async def _checkpoints(
     if not await topic_exists(links.target_admin, topic):
         return found
     # The daemon counts what makes no sense; here it only has nothing to say.
-    reader = TailReader(links.target_admin, topic, damaged=lambda _: None)
-    async for record in believed(reader, writers, ForeignRecords()):
+    reader, foreign = (
+        TailReader(links.target_admin, topic, damaged=lambda _: None),
+        ForeignRecords(),
+    )
+    async for record in believed(reader, writers, foreign):
         if record.key is None or record.value is None:
             continue
         try:
@@ -168,4 +173,6 @@ async def _checkpoints(
         found.setdefault(one.group, {})[TopicPartition(source, one.partition)] = KnownCheckpoint(
             checkpoint=one, written_ms=record.timestamp_ms
         )
+    for line in told_foreign({topic: foreign}):
+        complain("mirror", line)
     return found

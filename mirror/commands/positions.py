@@ -15,7 +15,7 @@ from typing import Final
 import trio
 
 from mirror.clusters.links import Links, open_links
-from mirror.commands.group_rows import Exactness, GroupRow, Sight, summary, where_it_belongs
+from mirror.commands.group_rows import Exactness, GroupRow, GroupsSeen, summary, where_it_belongs
 from mirror.commands.outside_view import OutsideView, known_groups, observe, observe_group
 from mirror.commands.position_table import render_rows
 from mirror.commands.position_words import (
@@ -52,7 +52,7 @@ class CommandFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class PositionOptions:
     """The options that both commands have."""
 
     flow: str | None
@@ -60,7 +60,7 @@ class Asked:
     is_reverse: bool = False
 
 
-async def offsets(configuration: Configuration, words: OffsetsWords, asked: Asked) -> int:
+async def offsets(configuration: Configuration, words: OffsetsWords, asked: PositionOptions) -> int:
     """Show, export or import positions; return the exit status.
 
     Raises CommandFailed, PositionsUnreadable.
@@ -87,7 +87,7 @@ async def offsets(configuration: Configuration, words: OffsetsWords, asked: Aske
 
 
 async def translate(
-    configuration: Configuration, what: GroupName | PartitionOffset, asked: Asked
+    configuration: Configuration, what: GroupName | PartitionOffset, asked: PositionOptions
 ) -> int:
     """Print where a position lies on the other side; return the exit status.
 
@@ -107,7 +107,7 @@ async def translate(
 
 
 def translate_place(
-    sight: Sight, position: PartitionOffset, flow: FlowConfig, *, is_reverse: bool
+    sight: GroupsSeen, position: PartitionOffset, flow: FlowConfig, *, is_reverse: bool
 ) -> dict[str, object]:
     """Return one offset's counterpart: `topic`, `partition`, `from`, `to`, `exact`, `told`."""
     names = flow.names
@@ -172,7 +172,7 @@ async def _export(flow: FlowConfig, links: Links, found: OutsideView, named: Seq
 
 
 async def _import(
-    flow: FlowConfig, links: Links, sight: Sight, name: str, lines: Sequence[Line]
+    flow: FlowConfig, links: Links, sight: GroupsSeen, name: str, lines: Sequence[Line]
 ) -> int:
     """Commit a file's positions; nothing of it if one lies outside its log."""
     for line in lines:
@@ -201,7 +201,7 @@ def _reason(code: ErrorCode) -> str:
     return code.name
 
 
-def check_within(flow: FlowConfig, sight: Sight, name: str, line: Line) -> None:
+def check_within(flow: FlowConfig, sight: GroupsSeen, name: str, line: Line) -> None:
     """Raise PositionsUnreadable for a position that the target's log does not have."""
     source = flow.names.on_source(line.topic)
     topic_partition = TopicPartition("" if source is None else source, line.partition)
@@ -218,7 +218,7 @@ def check_within(flow: FlowConfig, sight: Sight, name: str, line: Line) -> None:
 
 
 def _print_rows(
-    flow: FlowConfig, found: OutsideView, rows: Sequence[GroupRow], asked: Asked
+    flow: FlowConfig, found: OutsideView, rows: Sequence[GroupRow], asked: PositionOptions
 ) -> None:
     if asked.as_json:
         body = {
@@ -242,7 +242,7 @@ def _plain(value: object) -> object:
 
 @asynccontextmanager
 async def _looking(
-    configuration: Configuration, asked: Asked, group: str | None
+    configuration: Configuration, asked: PositionOptions, group: str | None
 ) -> AsyncIterator[tuple[FlowConfig, Links, OutsideView]]:
     """Give the flow that is meant, connections of it, and what a first look has found."""
     flow = pick_flow(configuration, asked.flow)

@@ -18,9 +18,9 @@ from mirror.commands.positions import DONE, NOT_ALL, CommandFailed, pick_flow
 from mirror.commands.status import workers_of
 from mirror.map.known_writers import WritersOf, open_writers
 from mirror.map.map_log import MAP_SETTINGS
-from mirror.state.batches import SEQUENCES
 from offset_translation import map_records
-from offset_translation.map_records import MapState, MirrorProducer, Reached, map_topic_name
+from offset_translation.map_records import MirrorProducer, Reached, map_topic_name
+from offset_translation.map_state import MapState
 from offset_translation.offset_map import OffsetMap
 from offset_translation.rebuilding import (
     CannotAlign,
@@ -33,7 +33,7 @@ from runtime.configuration.config import Configuration, FlowConfig
 from runtime.configuration.witness_session import open_witness
 from runtime.coordination.map_registry import MapNotWritten, append_to_map
 from runtime.coordination.map_writers import Writers
-from runtime.coordination.witness import WitnessGarbled
+from runtime.coordination.witness import WitnessGarbled, WorkerInfo
 from runtime.coordination.zookeeper import ZooKeeperFault
 from runtime.process.output import print_line
 from wire.errors import ErrorCode
@@ -47,6 +47,7 @@ from wire.record_batch import (
     iterate_record_heads,
 )
 from wire.record_batch.committed import Aborted, CommittedFilter
+from wire.record_batch.header import SEQUENCES
 from wire.topic_partition import TopicPartition
 
 RECORDS_A_BATCH: Final = 1_000
@@ -98,16 +99,22 @@ async def rebuild_map(configuration: Configuration, flow_name: str | None, *, wr
 
 
 async def refuse_beside_a_daemon(configuration: Configuration, flow: FlowConfig) -> None:
-    """Raise CommandFailed if somebody runs the flow, or if that cannot be known."""
+    """Raise CommandFailed if somebody runs the flow, or if that cannot be known.
+
+    All sets of topics of a direction share its map.
+    """
     coordination = configuration.coordination
+    workers: list[WorkerInfo] = []
     try:
         async with open_witness(coordination) as zookeeper:
-            workers = await workers_of(zookeeper, configuration, flow)
+            for of_set in configuration.by_set().values():
+                found = await workers_of(zookeeper, of_set, flow)
+                workers += [] if isinstance(found, str) else found
     except (ZooKeeperFault, WitnessGarbled) as fault:
         raise CommandFailed(
             f"the witness does not tell who runs flow {flow.name}: {fault}"
         ) from fault
-    if not isinstance(workers, str):
+    if workers:
         who = f"process {workers[0].pid} on {workers[0].host}"
         raise CommandFailed(f"flow {flow.name}: {who} runs it: stop it first")
 
@@ -116,7 +123,7 @@ async def _rebuild(flow: FlowConfig, links: Links, writers_of: WritersOf, *, wri
     writers = writers_of(flow.source, flow.target)
     source = await source_ends(flow, links)
     backward = writers_of(flow.target, flow.source)
-    arrived = await read_map_of(flow.target, links.source_admin, backward)
+    arrived = await read_map_of(flow.target, links.source_admin, backward, mirrors=flow.mirrors)
     arrived.advance({k: ends.end for k, ends in source.items() if isinstance(ends, LogEnds)})
     known = (await read_map(flow, links, writers)).maps
     target = await read_target_ends(links.target_admin, flow.names, set(source))

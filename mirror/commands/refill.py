@@ -16,11 +16,13 @@ from mirror.commands.flow_without_daemon import read_map, source_ends
 from mirror.commands.positions import DONE, CommandFailed
 from mirror.commands.rebuild_map import refuse_beside_a_daemon
 from mirror.map.known_writers import open_writers
-from offset_translation.map_records import MapState, map_topic_name
+from offset_translation.map_records import map_topic_name
+from offset_translation.map_state import MapState
 from runtime.configuration.config import Configuration, FlowConfig
 from runtime.configuration.witness_session import open_witness
-from runtime.coordination.map_writers import Writers
-from runtime.coordination.witness import ActiveSite, WitnessGarbled, WitnessPaths
+from runtime.coordination.map_registry import Anybody
+from runtime.coordination.map_writers import ForeignRecords, Writers
+from runtime.coordination.witness import ActiveSite, WitnessGarbled
 from runtime.coordination.zookeeper import ZooKeeperFault
 from runtime.pair.opening import take_over_cluster_id
 from runtime.process.output import print_line
@@ -37,7 +39,8 @@ async def refill(configuration: Configuration, site: str, *, write: bool) -> int
     """
     away, back = flows_of(configuration.flows, site)
     if not back.is_active_active:
-        await _refuse_unless_active(configuration, back.source)
+        for of_set in configuration.by_set().values():
+            await _refuse_unless_active(of_set, back.source)
     for flow in (away, back):
         await refuse_beside_a_daemon(configuration, flow)
     clusters = configuration.clusters
@@ -61,7 +64,11 @@ async def _know_again(configuration: Configuration, site: str, links: Links) -> 
     cluster_id = (await links.source_admin.metadata(refresh=True)).cluster_id
     try:
         async with open_witness(coordination) as zookeeper:
-            if await take_over_cluster_id(configuration, zookeeper, site, cluster_id):
+            known = [
+                await take_over_cluster_id(of_set, zookeeper, site, cluster_id)
+                for of_set in configuration.by_set().values()
+            ]
+            if any(known):
                 print_line(f"{site}: known from now on by its new cluster id {cluster_id}")
     except (ZooKeeperFault, WitnessGarbled) as fault:
         raise CommandFailed(f"refill {site}: the witness: {fault}") from fault
@@ -82,7 +89,7 @@ def flows_of(flows: Sequence[FlowConfig], site: str) -> tuple[FlowConfig, FlowCo
 async def _refuse_unless_active(configuration: Configuration, site: str) -> None:
     """Raise CommandFailed unless this site is active and is to stay so."""
     coordination = configuration.coordination
-    paths = WitnessPaths(root=coordination.path)
+    paths = coordination.paths
     try:
         async with open_witness(coordination) as zookeeper:
             node = await zookeeper.get(paths.active)
@@ -100,7 +107,12 @@ async def _refuse_unless_active(configuration: Configuration, site: str) -> None
 
 async def _refill(away: FlowConfig, links: Links, writers: Writers, *, write: bool) -> int:
     here = await source_ends(away, links)
-    topic_partitions = set((await read_map(away, links, writers)).maps)
+    foreign = ForeignRecords(away.mirrors)
+    topic_partitions = set((await read_map(away, links, writers, foreign)).maps)
+    if foreign.speaks_of_topics(away.mirrors):
+        # With an old copy of the witness it is these that tell what the site still holds.
+        writers = Anybody("nobody is asked")
+        topic_partitions = set((await read_map(away, links, writers)).maps)
     ends = await read_target_ends(links.target_admin, away.names, topic_partitions)
     state = await read_map(away, links, writers)
     state.advance(

@@ -12,10 +12,10 @@ from mirror.commands.flow_without_daemon import observe
 from mirror.map.known_writers import open_writers
 from mirror.report.status import NOT_RUNNING, FlowReport, StatusReport
 from mirror.report.worker_statuses import merged
-from mirror.workers.handover import Member
+from mirror.workers.handover import WorkerNode
 from runtime.configuration.config import Configuration, FlowConfig
 from runtime.configuration.witness_session import open_witness
-from runtime.coordination.witness import WitnessGarbled, WitnessPaths, WorkerInfo
+from runtime.coordination.witness import WitnessGarbled, WorkerInfo
 from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperFault
 from runtime.foreign_json import MAX_BYTES, read_json
 from runtime.pages.page_door import PageDoor, reader_context
@@ -23,6 +23,10 @@ from runtime.process.clock import now_ms
 
 ASK_TIMEOUT_S: Final = 5.0
 OBSERVE_TIMEOUT_S: Final = 20.0
+
+
+class Shut(http.client.HTTPException):
+    """A page is not shown to whom we say we are."""
 
 
 class NobodyAnswers(Exception):
@@ -36,17 +40,16 @@ async def collect(configuration: Configuration) -> StatusReport:
     workers: list[list[WorkerInfo] | str]
     witness_fault: list[str] = []
     coordination = configuration.coordination
+    shown = [(one, flow) for one in configuration.by_set().values() for flow in one.flows]
     try:
         async with open_witness(coordination) as zookeeper:
-            workers = [
-                await workers_of(zookeeper, configuration, flow) for flow in configuration.flows
-            ]
+            workers = [await workers_of(zookeeper, one, flow) for one, flow in shown]
     except (ZooKeeperFault, WitnessGarbled) as fault:
         reason = f"who runs it is not known: {fault}"
-        workers = [reason for _ in configuration.flows]
+        workers = [reason for _ in shown]
         witness_fault = [f"witness: {fault}"]
-    for flow, of_flow in zip(configuration.flows, workers, strict=True):
-        found = await _flow(configuration, flow, of_flow)
+    for (one, flow), of_flow in zip(shown, workers, strict=True):
+        found = await _flow(one, flow, of_flow)
         flows.append({**found, "faults": [*witness_fault, *found["faults"]]})
     return {"program": "mirror", "pid": 0, "started_ms": 0, "now_ms": now, "flows": flows}
 
@@ -64,13 +67,13 @@ async def workers_of(
 
     Raises ZooKeeperFault, WitnessGarbled.
     """
-    paths = WitnessPaths(root=configuration.coordination.path)
+    paths = configuration.coordination.paths
     node = await zookeeper.get(paths.worker(flow.source, flow.target))
     found = [] if node is None else [WorkerInfo.decode(node.data)]
     members = paths.workers(flow.source, flow.target)
     for name in await zookeeper.children(members) or ():
         node = await zookeeper.get(f"{members}/{name}")
-        info = None if node is None else Member.decode(node.data).info
+        info = None if node is None else WorkerNode.decode(node.data).info
         if info is not None and info not in found:
             found.append(info)
     return found or "no daemon runs this flow"
@@ -129,13 +132,33 @@ async def _ask(worker: WorkerInfo, flow: FlowConfig, door: PageDoor) -> FlowRepo
             if report["flow"] == flow.name:
                 return report
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError) as fault:
-        raise NobodyAnswers(f"{who} should run this flow, but {fault!r}") from fault
+        why = _words(fault, worker.metrics_url, door)
+        raise NobodyAnswers(f"{who} should run this flow, but {why}") from fault
     if not is_asked:
         raise NobodyAnswers(
             f"{who} should run this flow, but process {found['pid']} answers at "
             f"{worker.metrics_url}: give its machine a metrics.host that is reached from here"
         )
     raise NobodyAnswers(f"{who} holds the flow, but does not report it")
+
+
+def _words(fault: Exception, url: str, door: PageDoor) -> str:
+    """Say why a page was not read, and what to do."""
+    match fault:
+        case TimeoutError():
+            return (
+                f"{url} says nothing within {ASK_TIMEOUT_S:g} s: where the process hangs, end it;"
+                " another worker, or its next start, goes on where it was"
+            )
+        case Shut():
+            return (
+                f"{url} refuses what `metrics` of this file has us show ({door.origin}): give both"
+                " programs the same one"
+            )
+        case OSError():
+            return f"{url} cannot be asked: {fault.strerror or fault}"
+        case _:
+            return f"what {url} answers is no status of a mirror's: {fault!r}"
 
 
 def _get_status(metrics_url: str, door: PageDoor) -> Any:  # noqa: ANN401 - another process' JSON
@@ -155,6 +178,8 @@ def _get_status(metrics_url: str, door: PageDoor) -> Any:  # noqa: ANN401 - anot
         body = response.read(MAX_BYTES + 1)
     finally:
         connection.close()
+    if response.status == http.client.UNAUTHORIZED:
+        raise Shut
     if response.status != http.client.OK:
         raise http.client.HTTPException(f"/status answered {response.status}")
     return read_json(body)

@@ -41,11 +41,10 @@ def _flow(flow: FlowReport, now_ms: int) -> Iterable[str]:
     yield from _workers(flow.get("workers", ()))
     for fault in flow["faults"]:
         yield f"  fault: {fault}"
-    for foreign in flow.get("foreign_records", ()):
-        yield f"  warning: {foreign}"
-    if refused := flow.get("refused_after_switch"):
-        yield f"  warning: {refused}"
-    yield from _refused(flow["refused_settings"])
+    for warning in _warnings(flow):
+        yield f"  warning: {warning}"
+    if walked_by := flow.get("walked_by"):
+        yield f"  what is fetched is walked by {walked_by}"
     partitions = flow["partitions"]
     if not partitions:
         yield "  no partitions"
@@ -62,6 +61,15 @@ def _flow(flow: FlowReport, now_ms: int) -> Iterable[str]:
     if flow["groups"]:
         yield ""
         yield from table(GROUP_HEAD, [_group(one) for one in flow["groups"]])
+
+
+def _warnings(flow: FlowReport) -> Iterable[str]:
+    """Yield what does not keep the flow from working, and somebody should know."""
+    yield from flow.get("foreign_records", ())
+    if refused := flow.get("refused_after_switch"):
+        yield refused
+    yield from flow.get("withheld_rights", ())
+    yield from _refused(flow["refused_settings"])
 
 
 def _workers(workers: Sequence[WorkerReport]) -> Iterable[str]:
@@ -94,7 +102,7 @@ def _refused(settings: Sequence[RefusedSettingReport]) -> Iterable[str]:
     for (setting, value, reason), lacking in topics.items():
         more = len(lacking) - NAMED_TOPICS
         names = ", ".join(lacking[:NAMED_TOPICS]) + (f" and {more} more" if more > 0 else "")
-        yield f"  warning: mirrored without {setting}={value}: {names} (the target says: {reason})"
+        yield f"mirrored without {setting}={value}: {names} (the target says: {reason})"
 
 
 def _summary(partitions: Sequence[PartitionReport]) -> str:

@@ -31,7 +31,7 @@ from mirror.map.trimming import MapTrimmer
 from mirror.mirrormaker.internal_topics import MirrorMakerTopics
 from mirror.start.positioning import Positioning
 from mirror.state.measurements import FlowMeasurements
-from mirror.topics.acl_sync import AclWatch
+from mirror.topics.acl_sync import AclFollower
 from mirror.topics.discovery import Discovery
 from mirror.workers.peer_progress import PeerProgress
 from mirror.workers.share import ShareFollower
@@ -73,10 +73,11 @@ class Engine:
             config.replication_factor,
             writers.forward,
             OddRecords(measurements, map_topic_name(config.source)),
+            flow.mirrors,
         )
         self.groups = GroupSync(flow.for_groups, links, writers.checkpoints)
         self.discovery = Discovery(flow.for_discovery, links, self.map_log)
-        self.acls = AclWatch(flow.live_config, flow.share, links)
+        self.acls = AclFollower(flow.live_config, flow.share, links)
         self.mirrormaker = MirrorMakerTopics(flow.live_config, flow.partitions, flow.gate, links)
         self.starting_fault = FaultNote(f"{config.name}: start")
         """What keeps the flow from starting."""
@@ -102,7 +103,7 @@ class Engine:
         self._loaded = trio.Event()
         self._leading = trio.Event()
         self._links = links
-        reverse_map = ReverseMapReader(config, flow.reverse, links, writers.backward)
+        reverse_map = ReverseMapReader(config, flow.reverse, links, writers.backward, flow.mirrors)
         self._reverse_map = reverse_map
         self.foreign_watch = ForeignWatch(
             config.name, self.map_log, reverse_map, self.groups.checkpoints

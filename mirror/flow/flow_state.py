@@ -64,6 +64,10 @@ class FlowState:
         """The configuration as it is now."""
         return self.live_config.current
 
+    def mirrors(self, topic: str) -> bool:
+        """Tell whether a topic is among the flow's, as the configuration is now."""
+        return self.config.mirrors(topic)
+
     def take_config(self, config: FlowConfig) -> None:
         """Go on with other settings, of those that may change while the flow runs."""
         self.throttle.limit_to(config.throttle, now_ms())

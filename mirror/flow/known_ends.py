@@ -10,7 +10,7 @@ from runtime.coordination.known_ends import KnownEnd, KnownEnds, rest_s
 from runtime.coordination.long_document import LongDocument
 from runtime.coordination.long_nodes import delete_unnamed_parts, read_document, write_parts
 from runtime.coordination.witness import WitnessPaths
-from runtime.coordination.zookeeper import BadVersion, Check, Node, NodeExists, ZooKeeper
+from runtime.coordination.zookeeper import BadVersion, Check, NodeExists, ZNode, ZooKeeper
 
 _LOG = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ class KnownEndsNode:
             _LOG.warning("%s: %s: %s", self._name, self._path, fault)
             return None
 
-    async def _write_head(self, document: LongDocument, replaced: Node | None) -> None:
+    async def _write_head(self, document: LongDocument, replaced: ZNode | None) -> None:
         """Write the head in one step, so that nobody ever reads an empty one.
 
         A worker that led earlier, and is late, writes nothing over what its successor wrote.

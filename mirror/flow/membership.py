@@ -24,7 +24,7 @@ from mirror.workers.assignment import Loads
 from mirror.workers.balance import Balance
 from mirror.workers.handover import (
     Assignment,
-    Member,
+    WorkerNode,
     is_carried_out,
     next_assignment,
     to_fence,
@@ -36,9 +36,9 @@ from runtime.coordination.standstill import MOST_TOLD, Standstill
 from runtime.coordination.witness import WitnessGarbled, WitnessPaths, WorkerInfo
 from runtime.coordination.zookeeper import (
     BadVersion,
-    Node,
     NodeExists,
     NoNode,
+    ZNode,
     ZooKeeper,
     ZooKeeperUnreachable,
 )
@@ -64,6 +64,7 @@ class Nodes:
 
     workers: str
     assignment: str
+    making_producer: str
 
     @classmethod
     def of(cls, paths: WitnessPaths, flow: FlowConfig) -> "Nodes":
@@ -71,6 +72,7 @@ class Nodes:
         return cls(
             workers=paths.workers(flow.source, flow.target),
             assignment=paths.assignment(flow.source, flow.target),
+            making_producer=paths.making_producer(flow.source, flow.target),
         )
 
 
@@ -143,7 +145,7 @@ class Membership:
         self.name: Final = f"{session_prefix(zookeeper)}{next(_incarnations)}"
         self.assignment = Assignment()
         """The version last seen."""
-        self.members: Mapping[str, Member] = {}
+        self.members: Mapping[str, WorkerNode] = {}
         """All workers as the leader has last read them; empty elsewhere."""
         self._zookeeper = zookeeper
         self._nodes = nodes
@@ -211,9 +213,9 @@ class Membership:
             await self._zookeeper.delete(self._path)
         self._has_left = True
 
-    def _member(self) -> Member:
+    def _member(self) -> WorkerNode:
         flow = self._engine.flow
-        return Member(
+        return WorkerNode(
             info=self._info,
             writer=self._engine.map_log.writer,
             confirmed=self._engine.share.confirmed,
@@ -246,7 +248,7 @@ class Membership:
             async for node in nodes:
                 self._see(node)
 
-    def _see(self, node: Node | None) -> None:
+    def _see(self, node: ZNode | None) -> None:
         """Take the assignment over. One that cannot be understood changes nothing."""
         if node is None or node.modified_zxid <= self._seen_zxid:
             return
@@ -330,7 +332,7 @@ class Membership:
             engine.flow.share.see(
                 topic_partition for topic_partition, owner in owned if owner in members
             )
-        await engine.map_log.ensure_producer()
+        await self._ensure_producer()
         for name, writer in to_fence(now, members.keys() | self._garbled).items():
             await self._fence(name, writer)
         self._look_at_rates(members)
@@ -373,21 +375,40 @@ class Membership:
             len(step.leaving),
         )
 
+    async def _ensure_producer(self) -> None:
+        """Have a producer of the mirrored records, which all sets of topics of a direction share.
+
+        Each set's flow has a leader. One of them makes the producer: of two, each would take the
+        later one over in the middle of its partitions. Raises NodeExists while another is at it.
+        """
+        map_log, path = self._engine.map_log, self._nodes.making_producer
+        if map_log.state.producer is not None:
+            return
+        try:
+            await self._zookeeper.create(path, b"", ephemeral=True, make_parents=True)
+        except NodeExists:
+            node = await self._zookeeper.get(path)
+            if node is None or node.ephemeral_owner != self._zookeeper.session_id:
+                raise  # else it is ours, and an answer was lost
+        await map_log.ensure_producer()
+        with suppress(NoNode):
+            await self._zookeeper.delete(path)
+
     async def _fence(self, name: str, writer: MirrorProducer) -> None:
         if name not in self._fenced:
             await self._engine.map_log.fence(writer)
             self._fenced.add(name)
             _LOG.info("%s: worker %s is gone and fenced", self._engine.flow.config.name, name)
 
-    async def _read_members(self) -> dict[str, Member]:
-        members: dict[str, Member] = {}
+    async def _read_members(self) -> dict[str, WorkerNode]:
+        members: dict[str, WorkerNode] = {}
         garbled: set[str] = set()
         for name in await self._zookeeper.children(self._nodes.workers) or ():
             node = await self._zookeeper.get(f"{self._nodes.workers}/{name}")
             if node is None:
                 continue
             try:
-                members[name] = Member.decode(node.data)
+                members[name] = WorkerNode.decode(node.data)
             except WitnessGarbled as fault:
                 garbled.add(name)
                 if name not in self._garbled:
@@ -410,7 +431,7 @@ class Membership:
         share.hear_of_peers(gone, vouched(share.vouched, self.assignment, members))
         return members
 
-    def _look_at_rates(self, members: Mapping[str, Member]) -> None:
+    def _look_at_rates(self, members: Mapping[str, WorkerNode]) -> None:
         """Take the rates over now and then only: each look at them may move something."""
         now_s = trio.current_time()
         if now_s - self._looked_s < self._look_after_s:

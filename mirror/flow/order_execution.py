@@ -10,7 +10,7 @@ from mirror.state.orders import POLICY, How, Orders, Restart, Scope
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import STOPPED, PartitionState
 from runtime.configuration.flow_section import Policy
-from runtime.coordination.zookeeper import BadVersion, Node, NodeExists, NoNode, ZooKeeper
+from runtime.coordination.zookeeper import BadVersion, NodeExists, NoNode, ZNode, ZooKeeper
 from runtime.process.clock import now_ms
 
 _LOG = logging.getLogger(__name__)
@@ -37,9 +37,9 @@ class OrderExecution:
         self._applied: tuple[object, ...] = ()
         """The flow, its settings and the orders that its partitions were brought in line with."""
 
-    def see(self, node: Node | None) -> None:
+    def see(self, node: ZNode | None) -> None:
         """Take the node over; raises WitnessGarbled."""
-        self.orders = Orders() if node is None else Orders.decode(node.data)
+        self.orders = Orders() if node is None else Orders.read(self._path, node.data)
 
     @property
     def pause_of_flow(self) -> str | None:
@@ -131,7 +131,7 @@ class OrderExecution:
             if node is None:
                 await zookeeper.create(self._path, Orders(restarts=anew).encode())
             else:
-                orders = Orders.decode(node.data)
+                orders = Orders.read(self._path, node.data)
                 orders = replace(orders, restarts=(*orders.restarts, *anew))
                 await zookeeper.set(self._path, orders.encode(), version=node.version)
         except (BadVersion, NoNode, NodeExists):
@@ -149,7 +149,7 @@ class OrderExecution:
             return
         node = await zookeeper.get(self._path)
         flow.orders.forget_begun(begun)
-        for restart in () if node is None else Orders.decode(node.data).restarts:
+        for restart in () if node is None else Orders.read(self._path, node.data).restarts:
             if restart.by == self._policy and restart.scope.topic in begun:
                 flow.orders.begin(restart)
 
@@ -159,7 +159,7 @@ class OrderExecution:
             node = await zookeeper.get(self._path)
             if node is None:
                 return
-            left = Orders.decode(node.data).without(done)
+            left = Orders.read(self._path, node.data).without(done)
             try:
                 await zookeeper.set(self._path, left.encode(), version=node.version)
             except (BadVersion, NoNode):

@@ -15,8 +15,8 @@ from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperFault
 from runtime.pair.evidence import (
     TOPIC,
     Agreed,
-    CannotTell,
     Contradicted,
+    EvidenceUnknown,
     FirstStart,
     PairSeen,
     judge,
@@ -69,7 +69,7 @@ def told_pair(seen: PairSeen) -> tuple[list[str], str | None]:
     match judge(seen):
         case FirstStart():
             return [*lines, "pair: new; `mirror run` or `failover serve` starts it"], None
-        case CannotTell(reason) | Contradicted(reason):
+        case EvidenceUnknown(reason) | Contradicted(reason):
             return lines, reason
         case Agreed(stale):
             later = f"; {', '.join(stale)} to be told by `failover serve`" if stale else ""

@@ -31,14 +31,13 @@ from runtime.coordination.witness import (
     ActiveSite,
     FlowCommand,
     WitnessGarbled,
-    WitnessPaths,
     WorkerInfo,
 )
 from runtime.coordination.zookeeper import (
-    Node,
     NodeExists,
     NoNode,
     SessionState,
+    ZNode,
     ZooKeeper,
     ZooKeeperFault,
     ZooKeeperUnreachable,
@@ -54,7 +53,7 @@ STOP_SETTLE_S: Final = 4.0
 STOP_APPLY_S: Final = 2.0
 LEAVE_S: Final = 1.0
 
-See: TypeAlias = Callable[[ZooKeeper, Node | None], None]
+See: TypeAlias = Callable[[ZooKeeper, ZNode | None], None]
 """Takes a node of the witness over; raises WitnessGarbled."""
 
 
@@ -79,7 +78,7 @@ class FlowRunner:
         self._configuration = configuration
         self._worker = worker
         self.measurements: Final = measurements
-        self._paths = WitnessPaths(root=configuration.coordination.path)
+        self._paths = configuration.coordination.paths
         self._order_execution = OrderExecution(
             flow.name, self._paths.orders(flow.source, flow.target)
         )
@@ -419,7 +418,7 @@ class FlowRunner:
     async def _follow(
         self,
         zookeeper: ZooKeeper,
-        nodes: trio.MemoryReceiveChannel[Node | None],
+        nodes: trio.MemoryReceiveChannel[ZNode | None],
         see: See,
     ) -> None:
         async for node in nodes:
@@ -429,7 +428,7 @@ class FlowRunner:
     def _see(
         self,
         zookeeper: ZooKeeper,
-        node: Node | None,
+        node: ZNode | None,
         see: See,
     ) -> None:
         """Take a node over; one that cannot be understood stops the flow until it can."""
@@ -446,13 +445,13 @@ class FlowRunner:
                 self._is_member = False
             self._changed.wake()
 
-    def _see_active(self, _: ZooKeeper, node: Node | None) -> None:
+    def _see_active(self, _: ZooKeeper, node: ZNode | None) -> None:
         self._active = None if node is None else ActiveSite.decode(node.data)
 
-    def _see_command(self, _: ZooKeeper, node: Node | None) -> None:
+    def _see_command(self, _: ZooKeeper, node: ZNode | None) -> None:
         self._command = None if node is None else FlowCommand.decode(node.data)
 
-    def _see_orders(self, _: ZooKeeper, node: Node | None) -> None:
+    def _see_orders(self, _: ZooKeeper, node: ZNode | None) -> None:
         self._order_execution.see(node)
 
     async def _read_acknowledged(self, zookeeper: ZooKeeper) -> FlowCommand | None:

@@ -1,4 +1,8 @@
-"""The end of a batch whose checksum is wrong, where records go on. Pure."""
+"""The end of a batch whose checksum is wrong, where records go on. Pure.
+
+`mirror.forward.source` fetches such a batch three times. Then it stops the partition as
+SOURCE_CORRUPT with that end, behind which a policy or `mirror restart --skip` lets it go on.
+"""
 
 from typing import Final
 

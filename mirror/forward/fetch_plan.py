@@ -22,7 +22,7 @@ from wire.hot.fetch import Fetched, FetchedPartition, TopicKey
 LOOK_S: Final = 5.0
 
 
-class Asked(NamedTuple):
+class AskedPartition(NamedTuple):
     """A partition as it was when the request was made."""
 
     partition: MirroredPartition
@@ -35,7 +35,7 @@ class Asked(NamedTuple):
         return self.partition.attempt == self.attempt
 
 
-Updated: TypeAlias = Mapping[PartitionKey, Asked | None]
+Updated: TypeAlias = Mapping[PartitionKey, AskedPartition | None]
 """What was updated, and how it is asked for now; None: it is not."""
 
 
@@ -52,7 +52,7 @@ class FetchPlan:
         self._parts = parts
         self._node = node
         self._lane = lane
-        self.asked: dict[PartitionKey, Asked] = {}
+        self.asked: dict[PartitionKey, AskedPartition] = {}
         """In the order in which a broker is to serve them."""
         self._held: dict[PartitionKey, MirroredPartition] = {}
         """Mine, and not to be asked for just now."""
@@ -88,7 +88,7 @@ class FetchPlan:
         self._plan_all()
         return None
 
-    def match(self, answer: Fetched) -> Iterator[tuple[Asked, FetchedPartition]]:
+    def match(self, answer: Fetched) -> Iterator[tuple[AskedPartition, FetchedPartition]]:
         """Yield each partition with its part of the answer; since v13 topics travel by id."""
         for name, partitions in answer.topics:
             key = self._keys.get(name)
@@ -106,7 +106,7 @@ class FetchPlan:
         led = parts.partitions.fetched_from(self._node)
         mine = led if self._lane.count == 1 else filter(self._lane.carries, led)
         is_throttled = not parts.throttle.is_idle
-        asked: list[tuple[PartitionKey, Asked]] = []
+        asked: list[tuple[PartitionKey, AskedPartition]] = []
         self._held, self._came, self._keys = {}, {}, {}
         self._behind.clear()
         for partition in mine:
@@ -123,7 +123,7 @@ class FetchPlan:
     def _plan_some(self) -> Updated:
         some, wanted = self._held | self._came, []
         self._held, self._came = {}, {}
-        gone: dict[PartitionKey, Asked | None] = {}
+        gone: dict[PartitionKey, AskedPartition | None] = {}
         for partition_key, partition in some.items():
             if not self._is_mine(partition):
                 gone[partition_key] = None
@@ -145,7 +145,9 @@ class FetchPlan:
         is_led = partition.leaders.fetched_from == self._node and partition.is_flowing
         return is_here and is_led and self._lane.carries(partition)
 
-    def _as_asked(self, partition_key: PartitionKey, partition: MirroredPartition) -> Asked | None:
+    def _as_asked(
+        self, partition_key: PartitionKey, partition: MirroredPartition
+    ) -> AskedPartition | None:
         """Return how to ask for it, None while it is to be held back."""
         cursor, limit = partition.cursor, self._parts.budget.most_bytes_each
         if _is_behind(partition):
@@ -154,7 +156,7 @@ class FetchPlan:
             self._behind.discard(partition_key)
         if cursor is None or partition.is_announcing or partition.in_flight.bytes >= limit:
             return None
-        return Asked(partition, partition.attempt, cursor.source)
+        return AskedPartition(partition, partition.attempt, cursor.source)
 
 
 def _is_behind(partition: MirroredPartition) -> bool:
@@ -163,7 +165,9 @@ def _is_behind(partition: MirroredPartition) -> bool:
     return cursor is None or end is None or cursor.source < end
 
 
-def _by_room(asked: Iterable[tuple[PartitionKey, Asked]]) -> list[tuple[PartitionKey, Asked]]:
+def _by_room(
+    asked: Iterable[tuple[PartitionKey, AskedPartition]],
+) -> list[tuple[PartitionKey, AskedPartition]]:
     """Return those with the most room first: a broker serves in the order asked until it is full.
 
     A fetcher that refilled each acknowledged byte at once would ask for one partition's records at

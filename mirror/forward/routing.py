@@ -9,14 +9,14 @@ offset map gets the start of a new piece, to be durable before the data behind i
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
-from struct import Struct
 from typing import Final
 
 from mirror.forward.loops import is_brought
-from mirror.state.batches import SEQUENCES, Cursor, Forward, PieceStart
+from mirror.state.batches import Cursor, Forward, PieceStart
 from offset_translation.map_records import MirrorProducer
 from offset_translation.runs import Place
 from wire.compression import Compression
+from wire.kernel.chosen import IN_PYTHON, PassOn, Walker
 from wire.record_batch import (
     BatchHeader,
     Buffer,
@@ -29,31 +29,25 @@ from wire.record_batch import (
     records_payload,
     rewrite,
 )
-from wire.record_batch.checksum import SHORT_BYTES, crc32c, crc32c_with_head
 from wire.record_batch.committed import Aborted, CommittedFilter
 from wire.record_batch.header import (
-    BEFORE_CRC,
-    COMPRESSION_MASK,
     CONTROL,
-    CRC_STARTS_AT,
-    DELETE_HORIZON,
-    HEADER_BYTES,
-    LENGTH_STARTS_AT,
     LOG_APPEND_TIME,
-    MAGIC,
+    SEQUENCES,
     TRANSACTIONAL,
-    UNDER_CRC,
     batch_size,
 )
-from wire.record_batch.joining import JOINED_BYTES, MAX_RECORDS_EACH, join_batches
+from wire.record_batch.joining import JOINED_BYTES
 from wire.record_batch.old_messages import MAGIC_AT, OLD_MAGICS, read_old_messages
+from wire.record_batch.passing import PassingTerms
 from wire.schema import Piece
 
 JOINED_IN_COMPANY: Final = 4
-"""The records of larger batches do not get longer: that costs a fifth of a request each, which the
-batches of other partitions share. Where single bytes change, MAX_RECORDS_EACH is the limit."""
+"""The records of larger batches do not get longer in Python: that costs a fifth of a request each,
+which the batches of other partitions share. Where single bytes change, MAX_RECORDS_EACH is the
+limit."""
 JOINED_ALONE: Final = 32
-"""The same where requests hold batches of a single partition."""
+"""The same where requests hold batches of a single partition, and in native code."""
 
 RECORDS_AT_ONCE: Final = 2_000
 """Of batches that are taken apart so many of a chunk, some 10 ms, are worked on in the loop."""
@@ -66,16 +60,11 @@ hundreds of megabytes, and joining their bytes holds the interpreter up."""
 LAST_SOURCE: Final = 1 << 62
 """A chunk that begins before it ends before the last offset that an int64 holds."""
 
-_SEEN: Final = Struct(">qi4xbIhiqqq6xi")
-"""Of a batch's header what a forwarder looks at: neither leader epoch nor epoch and sequence."""
 
-
-_forward: Final = tuple.__new__
-"""Makes a Forward of all its fields, twice as fast as its own constructor: in C."""
-
-
-def join_limit(partitions: int) -> int:
+def join_limit(partitions: int, *, is_native: bool) -> int:
     """Return up to how many records batches are joined whose requests hold so many partitions."""
+    if is_native:
+        return JOINED_ALONE
     return max(JOINED_IN_COMPANY, JOINED_ALONE // max(1, partitions))
 
 
@@ -117,6 +106,7 @@ def route(  # noqa: PLR0913 - what is known of a flow, each with its default
     arrived_ms: int = 0,
     apart_until: int = 0,
     leaves_heavy: bool = False,
+    walker: Walker = IN_PYTHON,
 ) -> Routed:
     """Return what to produce and to announce for a chunk fetched at ``cursor.source``.
 
@@ -131,16 +121,23 @@ def route(  # noqa: PLR0913 - what is known of a flow, each with its default
 
     Records before the source offset ``apart_until`` go on each as a batch of its own. With
     ``leaves_heavy`` a chunk that would take long comes back undecided, as ``is_heavy``.
+
+    A chunk that may be written to is used up: a native ``walker`` joins batches where they lie.
     """
-    routing = _Routing(cursor, producer, loop_ids, join_records, arrived_ms)
+    routing = _Routing(cursor, producer, loop_ids, join_records, arrived_ms, walker.pass_on)
     if leaves_heavy:
         routing.records_left = RECORDS_AT_ONCE
     if cursor.source > LAST_SOURCE:
         routing.corrupt = f"no log comes to offset {cursor.source}"
     if not chunk or routing.corrupt is not None:
         return routing.finish()
+    view = memoryview(chunk)
+    if leaves_heavy and (
+        apart_until > cursor.source or not walker.needs_no_rebuilding(view, cursor.source)
+    ):
+        view = view.toreadonly()  # it may come back undecided, to be routed again
     try:
-        _decide(routing, memoryview(chunk), aborted, apart_until)
+        _decide(routing, view, aborted, apart_until)
     except _TooHeavy:
         return Routed(cursor=cursor, is_heavy=True)
     return routing.finish()
@@ -201,6 +198,7 @@ class _Routing:
         "_forwards",
         "_join_records",
         "_loop_ids",
+        "_pass_on",
         "_place",
         "_producer",
         "_rebuilt",
@@ -222,9 +220,11 @@ class _Routing:
         loop_ids: frozenset[int],
         join_records: int,
         arrived_ms: int,
+        pass_on: PassOn,
     ) -> None:
         self.source, self._place, self._shift = cursor
         self._arrived_ms = arrived_ms
+        self._pass_on = pass_on
         self._producer = producer
         self._loop_ids = loop_ids
         self._join_records = join_records
@@ -257,103 +257,23 @@ class _Routing:
         """Pass on batch after batch as bytes; return where the first begins that is unusual.
 
         Unusual: not forwarded by rewriting its header, damaged, cut off, or behind a hole; `take`
-        looks at it. `parse_header`, `crc_is_valid` and `rewrite` in one: a third of all work.
+        looks at it.
         """
-        producer_id, producer_epoch = self._producer.producer_id, self._producer.producer_epoch
-        source, place, end = self.source, self._place, len(view)
-        forwards, loop_ids = self._forwards, self._loop_ids
-        most, arrived_ms = self._join_records and MAX_RECORDS_EACH, self._arrived_ms
-        while end - position >= HEADER_BYTES:
-            (
-                base_offset, length, magic, crc, attributes, last_delta,
-                base_timestamp, max_timestamp, writer, count,
-            ) = _SEEN.unpack_from(view, position)  # fmt: skip
-            stop = position + LENGTH_STARTS_AT + length
-            if (
-                base_offset != source
-                or base_offset - place != self._shift
-                or count != last_delta + 1
-                or count <= 0
-                or attributes & unusual
-                or magic != MAGIC
-                or not position + HEADER_BYTES <= stop <= end
-                or writer in loop_ids
-                or crc32c(view[position + CRC_STARTS_AT : stop]) != crc
-            ):
-                break
-            if count <= most and stop < end and not attributes & COMPRESSION_MASK:
-                self.source, self._place = source, place
-                after = self._join(view, position, unusual)
-                source, place = self.source, self._place
-                if after is not None:
-                    position = after
-                    continue
-            under_crc = UNDER_CRC.pack(
-                attributes & ~(TRANSACTIONAL | DELETE_HORIZON),
-                last_delta,
-                base_timestamp,
-                max_timestamp,
-                producer_id,
-                producer_epoch,
-                place % SEQUENCES,
-                count,
-            )
-            records = view[position + HEADER_BYTES : stop]
-            if length < SHORT_BYTES:  # as crc32c_with_head has it: 0.2 of 2.3 us are slice and call
-                crc = crc32c(records, crc32c(under_crc))
-            else:
-                old_head = view[position + CRC_STARTS_AT : position + HEADER_BYTES]
-                crc = crc32c_with_head(under_crc, records, instead_of=old_head, crc=crc)
-            before_crc = BEFORE_CRC.pack(0, length, -1, MAGIC, crc)
-            source += count
-            size, parts = length + LENGTH_STARTS_AT, (before_crc + under_crc, records)
-            fields = (place, count, source, max_timestamp, size, parts, 1, arrived_ms)
-            forwards.append(_forward(Forward, fields))
-            place += count
-            position = stop
-        self.source, self._place = source, place
-        return position
-
-    def _join(self, view: memoryview, position: int, unusual: int) -> int | None:
-        """Pass several small batches on as one; return where the next begins, None if none are."""
-        joined = join_batches(
-            view,
-            position,
-            most_records=self._join_records,
-            unusual=unusual,
-            refused=self._loop_ids,
-        )
-        if joined is None:
-            return None
-        count, payload, place = joined.record_count, joined.payload, self._place
-        under_crc = UNDER_CRC.pack(
-            Compression.NONE,
-            count - 1,
-            joined.base_timestamp,
-            joined.max_timestamp,
+        terms = PassingTerms(
+            self._shift,
+            unusual,
+            self._loop_ids,
+            self._join_records,
             self._producer.producer_id,
             self._producer.producer_epoch,
-            place % SEQUENCES,
-            count,
+            self._arrived_ms,
         )
-        size = HEADER_BYTES + len(payload)
-        crc = crc32c(payload, crc32c(under_crc))
-        head = BEFORE_CRC.pack(0, size - LENGTH_STARTS_AT, -1, MAGIC, crc) + under_crc
-        self.source += count
-        self._place = Place(place + count)
-        self._forwards.append(
-            Forward(
-                place,
-                count,
-                self.source,
-                joined.max_timestamp,
-                size,
-                (head, payload),
-                joined.batches,
-                self._arrived_ms,
-            )
+        position, self.source, place, forwards = self._pass_on(
+            view, position, self.source, self._place, terms, Forward
         )
-        return joined.stop
+        self._place = Place(place)
+        self._forwards += forwards
+        return position
 
     def take(
         self,

@@ -11,7 +11,7 @@ import trio
 
 from mirror.clusters.links import Links
 from mirror.forward.damage import behind_damage
-from mirror.forward.fetch_plan import Asked, FetchPlan, Updated, partition_key_of
+from mirror.forward.fetch_plan import AskedPartition, FetchPlan, Updated, partition_key_of
 from mirror.forward.fetch_session import SESSION_LOST, FetchSession, Question
 from mirror.forward.flow_parts import FetchParts
 from mirror.forward.lanes import Lane, count_lanes, lanes_to_broker
@@ -30,12 +30,13 @@ from wire.errors import ErrorCode
 from wire.hot.fetch import (
     Fetched,
     FetchedPartition,
-    Limits,
+    FetchLimits,
     Wanted,
     read_answer,
     request_body,
     version_for,
 )
+from wire.kernel.chosen import Walker, walker
 from wire.messages.fetch import FetchRequest
 from wire.net.connection import Connection
 from wire.net.errors import NetworkFault
@@ -119,7 +120,7 @@ def fail_source(
 class _Waiting(NamedTuple):
     """A routed chunk that waits until its holes are in the map."""
 
-    one: Asked
+    one: AskedPartition
     routed: Routed
     announcements: list[MapRecord]
 
@@ -127,7 +128,7 @@ class _Waiting(NamedTuple):
 class _Heavy(NamedTuple):
     """A chunk that takes long to route: its partition is held back meanwhile."""
 
-    one: Asked
+    one: AskedPartition
     route: Callable[[], Routed]
     records: memoryview
 
@@ -236,7 +237,7 @@ class SourceFetcher:
         budget = self._parts.budget
         room = max(budget.most_bytes - budget.total, config.partition_fetch_bytes)
         most, each = self._chunk_bytes()
-        limits = Limits(
+        limits = FetchLimits(
             MAX_WAIT_MS if self._plan.is_complete else MAX_WAIT_WHEN_FULL_MS,
             1,
             min(throttle.chunk_bytes(None, most), room),
@@ -251,7 +252,7 @@ class SourceFetcher:
         """Say what was updated, or everything: where the broker does not know the rest."""
         throttle = self._parts.throttle
 
-        def wish(one: Asked) -> Wanted:
+        def wish(one: AskedPartition) -> Wanted:
             partition = one.partition
             size = throttle.chunk_bytes(partition.topic, each)
             # With the epoch that discovery knows: a fetch without one is not told that the leader
@@ -282,7 +283,8 @@ class SourceFetcher:
         self._session.answered(answer.session_id)
         waiting: list[_Waiting] = []
         size = 0
-        limit = join_limit(sum(len(partitions) for _, partitions in answer.topics))
+        partitions = sum(len(of_topic) for _, of_topic in answer.topics)
+        limit = join_limit(partitions, is_native=self._walker.is_native)
         for one, data in self._plan.match(answer):
             if not one.is_current or one.partition.is_announcing:
                 self._session.say_again(partition_key_of(one.partition))
@@ -300,7 +302,7 @@ class SourceFetcher:
 
     def _take_one(
         self,
-        one: Asked,
+        one: AskedPartition,
         data: FetchedPartition,
         arrived_ms: int,
         join_records: int,
@@ -375,7 +377,7 @@ class SourceFetcher:
             if one.is_current:
                 one.partition.heard_nothing_new(arrived_ms)
 
-    def _accept(self, one: Asked, data: FetchedPartition, now: int) -> memoryview | None:
+    def _accept(self, one: AskedPartition, data: FetchedPartition, now: int) -> memoryview | None:
         """Note what the source says of its end; return the records, if any came."""
         if data.error_code != ErrorCode.NONE:
             self._refuse([one], data.error_code)
@@ -390,11 +392,23 @@ class SourceFetcher:
         )
         readable = data.high_watermark if is_all_readable else data.last_stable_offset
         one.partition.heard(source_end=data.high_watermark, readable_end=readable, now_ms=now)
-        if self._parts.config.current.is_active_active and data.records is not None:
-            return self._parts.reverse.known_part(data.records)
-        return data.records
+        return None if data.records is None else self._sendable(one, data.records, now)
 
-    def _read_from(self, one: Asked, replica: int, now: int) -> None:
+    def _sendable(self, one: AskedPartition, records: memoryview, now: int) -> memoryview | None:
+        """Return the records before those of which it is not known whose they are."""
+        reverse = self._parts.reverse
+        if reverse.unbelieved.name_producers:
+            records, doubtful = reverse.undoubted_part(records)
+            if doubtful is not None and not records:
+                if one.partition.in_flight.is_settled:  # else what lies before it goes first
+                    reason = self._reverse_map.told_doubt(doubtful)
+                    self._interruptions.interrupt(one.partition, reason, now)
+                return None
+        if self._parts.config.current.is_active_active:
+            return reverse.known_part(records)
+        return records
+
+    def _read_from(self, one: AskedPartition, replica: int, now: int) -> None:
         """Let another fetcher go on: the leader has named a replica and sent no records."""
         if replica not in self._named:
             self._named.add(replica)
@@ -406,6 +420,10 @@ class SourceFetcher:
         self._session.say_again(partition_key_of(one.partition))
         self._parts.wakeups.position_more.wake()
         self._parts.wakeups.fetch_anew()
+
+    @property
+    def _walker(self) -> Walker:
+        return walker(may_be_native=self._parts.config.current.has_chunk_kernel)
 
     def _routing_of(
         self,
@@ -430,6 +448,7 @@ class SourceFetcher:
             join_records=join_records if partition.retries.joins.are_allowed(now) else 0,
             arrived_ms=now,
             apart_until=0 if partition.skips.apart is None else partition.skips.apart.end,
+            walker=self._walker,
         )
 
     def _take_over(
@@ -462,7 +481,7 @@ class SourceFetcher:
         else:
             self._interruptions.interrupt(partition, f"source: {fault}", now)
 
-    def _refuse(self, asked: Iterable[Asked], code: int) -> None:
+    def _refuse(self, asked: Iterable[AskedPartition], code: int) -> None:
         """Act on an error code: most pass by themselves; where to go on is worked out anew."""
         error = code_of(code)
         self._parts.measurements.count_fetch_error(error.name)
@@ -493,7 +512,7 @@ class SourceFetcher:
             self._interruptions.interrupt(partition, reason, now_ms())
 
 
-def _announcements(one: Asked, routed: Routed) -> list[MapRecord]:
+def _announcements(one: AskedPartition, routed: Routed) -> list[MapRecord]:
     """Return the map's records of the piece starts of a chunk."""
     topic_partition = one.partition.topic_partition
     return [
@@ -502,6 +521,6 @@ def _announcements(one: Asked, routed: Routed) -> list[MapRecord]:
     ]
 
 
-def _still_wanted(records: Iterable[tuple[Asked, MapRecord]]) -> list[MapRecord]:
+def _still_wanted(records: Iterable[tuple[AskedPartition, MapRecord]]) -> list[MapRecord]:
     """Return the records of partitions that nothing has interrupted since."""
     return [record for one, record in records if one.is_current]

@@ -28,7 +28,7 @@ from runtime.process.unforeseen import described
 from wire.hot.produce import Batch, request_parts
 from wire.messages.produce import ProduceRequest
 from wire.net.errors import NetworkFault
-from wire.net.pending import HALF_OF_MANY, Gathering
+from wire.net.pending import HALF_OF_MANY, AnswerGathering
 from wire.schema import Piece
 
 _LOG = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ REQUEST_BYTES: Final = 4 * 1024 * 1024
 AT_ONCE_BYTES: Final = 4 * 1024 * 1024
 """Requests are composed until they hold this much together, and go to the socket in one call."""
 MAX_IN_FLIGHT_REQUESTS: Final = 2_000
-GATHERED_NEAR: Final = Gathering(2, 0.75)
+GATHERED_NEAR: Final = AnswerGathering(2, 0.75)
 """From a broker nearby most answers are taken at once: 0.97 of the processor time. From afar what
 they free would be filled late: 0.93 of the MB/s. Routing a chunk while the rest of its answer still
 comes showed no gain, nor did no garbage collection (by turns, 1 %)."""

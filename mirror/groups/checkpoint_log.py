@@ -12,12 +12,11 @@ from typing import Final, TypeAlias
 
 from mirror.clusters.malformed_records import OddRecords
 from mirror.clusters.tail_reader import TailReader
-from mirror.state.batches import SEQUENCES
 from offset_translation import checkpoint
 from offset_translation.binary import MalformedRecord
 from offset_translation.checkpoint import Checkpoint
 from runtime.configuration.config import FlowConfig
-from runtime.coordination.map_writers import ForeignRecords, Reading, Writers
+from runtime.coordination.map_writers import ForeignRecords, MapReading, Writers
 from runtime.process.clock import now_ms
 from runtime.process.fault_note import FaultNote
 from wire.errors import ErrorCode
@@ -27,6 +26,7 @@ from wire.net.operations import LATEST, append, list_offsets, new_producer_id
 from wire.net.retries import code_of
 from wire.net.topic_creation import ensure_topic
 from wire.record_batch import Record, build_batch
+from wire.record_batch.header import SEQUENCES
 from wire.topic_partition import TopicPartition
 
 BATCH_BYTES: Final = 512 * 1024
@@ -60,6 +60,8 @@ class CheckpointLog:
         """The records that no registered producer has written; they are not ``applied``."""
         self._target = target
         self._names = flow.names
+        self._is_of_ours = flow.mirrors if flow.topic_set is not None else lambda _: True
+        """Whether a topic is of the flow's set: other sets' leaders write the same topic."""
         self._replication_factor = flow.replication_factor
         self._odd = odd
         self._fault = fault
@@ -105,7 +107,7 @@ class CheckpointLog:
         await self._writers.begin(end=end, topic_id=seen.topic_id)
 
     async def _read(self) -> None:
-        reading, foreign_keys = Reading(), set[bytes]()
+        reading, foreign_keys = MapReading(), set[bytes]()
         async for header, record in self._reader.read_new():
             if header.producer_id in self._own:
                 continue
@@ -131,7 +133,7 @@ class CheckpointLog:
             self._odd.note(f"offset {record.offset}: {fault}")
             return
         topic = self._names.on_source(noted.topic)
-        if topic is not None:
+        if topic is not None and self._is_of_ours(topic):
             self.applied[noted.group, topic, noted.partition] = noted
 
     @property

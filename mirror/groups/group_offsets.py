@@ -22,7 +22,7 @@ from runtime.process.fault_note import FaultNote
 from wire.errors import ErrorCode
 from wire.hot.fetch import (
     FetchedPartition,
-    Limits,
+    FetchLimits,
     Session,
     Wanted,
     read_answer,
@@ -43,7 +43,7 @@ _LOG = logging.getLogger(__name__)
 MAX_WAIT_MS: Final = 500
 PARTITION_BYTES: Final = 256 * 1024
 FETCH_BYTES: Final = 2 * 1024 * 1024
-LIMITS: Final = Limits(MAX_WAIT_MS, 1, FETCH_BYTES, READ_COMMITTED)
+LIMITS: Final = FetchLimits(MAX_WAIT_MS, 1, FETCH_BYTES, READ_COMMITTED)
 LOOK_S: Final = 5.0
 ABSENT_LOOK_S: Final = 0.5
 PAUSE_S: Final = 0.2

@@ -31,6 +31,7 @@ from mirror.state.flow_partitions import FlowPartitions
 from mirror.state.live_config import LiveConfig
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.mirrored_progress import MirroredProgress
+from mirror.state.partition import MirroredPartition
 from mirror.state.reverse_flow import ReverseFlow
 from mirror.state.wakeups import FlowGate
 from offset_translation.both_ways import translate_both_ways
@@ -303,11 +304,18 @@ class GroupSync:
             )
             if position is None:
                 continue
-            if partition is None or not partition.has_true_map:
+            if partition is None or not self._has_true_maps(partition):
                 self._agenda.wait_for_partition(group, topic_partition)
             else:
                 known[topic_partition] = position
         return known
+
+    def _has_true_maps(self, partition: MirroredPartition) -> bool:
+        """Whether both maps speak of the logs that are there, as far as it is known.
+
+        By one alone a position among records of the other site would be that before all of them.
+        """
+        return partition.has_true_map and not self._parts.reverse.is_unknown(partition)
 
     def _decide(
         self,
@@ -322,7 +330,7 @@ class GroupSync:
             applied = self.checkpoints.applied.get((group, *topic_partition))
             current = on_target[topic_partition].offset if topic_partition in on_target else None
             partition = placed.get(topic_partition)
-            if partition is None or not partition.has_true_map:
+            if partition is None or not self._has_true_maps(partition):
                 # so since the target was asked
                 self._agenda.wait_for_partition(group, topic_partition)
                 continue

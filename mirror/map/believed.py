@@ -3,17 +3,28 @@
 from collections.abc import AsyncIterator
 
 from mirror.clusters.tail_reader import TailReader
-from runtime.coordination.map_writers import ForeignRecords, Reading, Writers
-from wire.record_batch import Record
+from offset_translation.map_records import partition_of
+from runtime.coordination.map_writers import ForeignRecords, MapReading, Writers, note_unbelieved
+from wire.record_batch import BatchHeader, Record
+
+
+async def told_apart(
+    reader: TailReader, writers: Writers, foreign: ForeignRecords
+) -> AsyncIterator[tuple[BatchHeader, Record, bool]]:
+    """Yield the new records and whether each is believed; note the others. Raises NetworkFault."""
+    reading = MapReading()
+    async for header, record in reader.read_new():
+        is_believed = await writers.believes(header.producer_id, header.base_offset, reading)
+        if not is_believed:
+            about = partition_of(record.key)
+            await note_unbelieved(writers, foreign, header.producer_id, record, about)
+        yield header, record, is_believed
 
 
 async def believed(
     reader: TailReader, writers: Writers, foreign: ForeignRecords
 ) -> AsyncIterator[Record]:
     """Yield the new records that are believed, and note the others; raises NetworkFault."""
-    reading = Reading()
-    async for header, record in reader.read_new():
-        if await writers.believes(header.producer_id, header.base_offset, reading):
+    async for _, record, is_believed in told_apart(reader, writers, foreign):
+        if is_believed:
             yield record
-        else:
-            foreign.note(header.producer_id, record.offset)

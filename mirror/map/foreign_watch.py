@@ -87,7 +87,8 @@ def told_foreign(foreign: Mapping[str, ForeignRecords]) -> list[str]:
     return [
         f"{topic}: not believed, as their producers are not registered ({one.count} records):"
         f" {'; '.join(one.describe())}. `mirror check` says who may write there; if they are the"
-        " mirror's own, as the witness is an old copy: docs/operate/lost-witness.md says what to do"
+        " mirror's own, the witness is an old copy: `failover recover --believe-maps --write` has"
+        " them believed once `mirror run` is started again"
         for topic, one in sorted(foreign.items())
         if one.count
     ]

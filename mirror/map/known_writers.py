@@ -9,7 +9,6 @@ from runtime.configuration.config import Configuration
 from runtime.configuration.witness_session import open_witness
 from runtime.coordination.map_registry import Anybody, WitnessWriters
 from runtime.coordination.map_writers import Writers
-from runtime.coordination.witness import WitnessPaths
 from runtime.coordination.zookeeper import ZooKeeperFault
 from runtime.process.output import complain
 
@@ -33,7 +32,7 @@ async def open_writers(
     that the map holds, and say so, unless the caller has named the witness already.
     """
     coordination = configuration.coordination
-    paths = WitnessPaths(root=coordination.path)
+    paths = coordination.paths
     async with AsyncExitStack() as stack:
         try:
             zookeeper = await stack.enter_async_context(

@@ -18,10 +18,19 @@ import trio
 from mirror.clusters.admin import SetConfigs, apply, topic_configs
 from mirror.clusters.malformed_records import OddRecords
 from mirror.clusters.tail_reader import TailReader
-from mirror.state.batches import SEQUENCES
 from offset_translation import map_records
-from offset_translation.map_records import MapState, MirrorProducer
-from runtime.coordination.map_writers import ForeignRecords, Reading, Writers
+from offset_translation.map_records import MirrorProducer
+from offset_translation.map_state import MapState
+from runtime.coordination.map_writers import (
+    NOBODY,
+    ForeignRecords,
+    MapReading,
+    Registration,
+    Writers,
+    note_unbelieved,
+    number_in,
+    number_record,
+)
 from runtime.process.clock import now_ms
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
@@ -30,6 +39,7 @@ from wire.net.operations import LATEST, append, list_offsets, new_producer_id, r
 from wire.net.retries import code_of
 from wire.net.topic_creation import TopicRefused, ensure_topic
 from wire.record_batch import CorruptBatch, Record, build_batch, iterate_records
+from wire.record_batch.header import SEQUENCES
 from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
@@ -70,14 +80,20 @@ class MapLog:
         replication_factor: int | None,
         writers: Writers,
         odd: OddRecords | None = None,
+        concerned: Callable[[str], bool] = lambda _: True,
     ) -> None:
-        """Know where the topic is; ``load`` reads it. ``odd`` is told what makes no sense."""
+        """Know where the topic is; ``load`` reads it. ``odd`` is told what makes no sense.
+
+        Foreign records count that speak of topics that the flow is ``concerned`` with.
+        """
         self.topic: Final = map_records.map_topic_name(source_name)
         self.state = MapState()
-        self.foreign: Final = ForeignRecords()
+        self.foreign: Final = ForeignRecords(concerned)
         """The records that none of our programs has written; they are no part of ``state``."""
         self._overwritten: set[bytes] = set()
         """Keys of ours that foreign records have as well."""
+        self._newest: Registration = NOBODY
+        """The newest of our registry that is in the log: it tells that a witness is an old copy."""
         self._producers_in_log: set[int] = set()
         self._registry = writers
         self._target = target
@@ -111,8 +127,11 @@ class MapLog:
         await self._begin_registry()
         await self.catch_up()
         writer = await self._new_producer()
-        await self._registry.register(writer.producer_id, self._producers_in_log)
+        registration = await self._registry.register(writer.producer_id, self._producers_in_log)
         self._writer = writer
+        self._newest = registration
+        await self.write(lambda: [number_record(registration)])
+        _LOG.info("%s: written by producer id %d", self.topic, writer.producer_id)
 
     async def _set_right(self) -> None:
         """Give a topic that somebody else has made the settings of a map; raises TopicRefused."""
@@ -208,7 +227,16 @@ class MapLog:
             self._overwritten.difference_update(some)
 
     def _of_keys(self, keys: Sequence[bytes]) -> list[MapRecord]:
-        return [record for key in keys for record in self.state.records_of(key)]
+        return [record for key in keys for record in self._said_by_us(key)]
+
+    def _said_by_us(self, key: bytes) -> list[MapRecord]:
+        number = number_record(self._newest)
+        return [number] if key == number[0] else [*self.state.records_of(key)]
+
+    def _note_number(self, record: Record) -> None:
+        one = number_in(record.key, record.value)
+        if one is not None and one.registry == self._newest.registry:
+            self._newest = max(self._newest, one)
 
     async def _new_producer(self) -> MirrorProducer:
         producer_id, producer_epoch = await new_producer_id(self._target)
@@ -295,14 +323,15 @@ class MapLog:
 
     async def _catch_up(self) -> None:
         """Replay what was written since the last look, and learn the sequence that comes next."""
-        seen, reading = len(self.state.rejected), Reading()
+        seen, reading = len(self.state.rejected), MapReading()
         async for header, record in self._reader.read_new():
             writer = self._writer
             is_ours = writer is not None and header.producer_id == writer.producer_id
             if not await self._registry.believes(header.producer_id, header.base_offset, reading):
-                self._note_foreign(header.producer_id, record)
+                await self._note_foreign(header.producer_id, record)
                 continue
             self._producers_in_log.add(header.producer_id)
+            self._note_number(record)
             if not is_ours or record.offset >= self._written_end:
                 self.state.replay(record.key, record.value)
             if is_ours:
@@ -313,9 +342,10 @@ class MapLog:
             for rejected in self.state.rejected[seen:]:
                 self._odd.note(rejected)
 
-    def _note_foreign(self, producer_id: int, record: Record) -> None:
-        self.foreign.note(producer_id, record.offset)
-        if record.key is not None and self.state.records_of(record.key):
+    async def _note_foreign(self, producer_id: int, record: Record) -> None:
+        about = map_records.partition_of(record.key)
+        await note_unbelieved(self._registry, self.foreign, producer_id, record, about)
+        if record.key is not None and self._said_by_us(record.key):
             self._overwritten.add(record.key)
 
 

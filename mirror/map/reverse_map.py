@@ -5,15 +5,17 @@ source. A batch with one of these ids came from our target and is not sent back.
 """
 
 import logging
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 import trio
 
 from mirror.clusters.links import Links
 from mirror.clusters.tail_reader import TailReader, topic_exists
-from mirror.map.believed import believed
-from mirror.state.reverse_flow import ReverseFlow
-from offset_translation.map_records import MapState, map_topic_name
+from mirror.map.believed import told_apart
+from mirror.state.reverse_flow import NO_PRODUCER_ID, ReverseFlow, UnbelievedArrivals
+from offset_translation.map_records import map_topic_name
+from offset_translation.map_state import MapState
 from runtime.configuration.config import FlowConfig
 from runtime.coordination.map_writers import ForeignRecords, Writers
 from runtime.process.fault_note import FaultNote
@@ -29,10 +31,18 @@ class ReverseMapReader:
     """Keeps a ``ReverseFlow`` in step with the reverse flow's map."""
 
     def __init__(
-        self, config: FlowConfig, reverse: ReverseFlow, links: Links, writers: Writers
+        self,
+        config: FlowConfig,
+        reverse: ReverseFlow,
+        links: Links,
+        writers: Writers,
+        concerned: Callable[[str], bool] = lambda _: True,
     ) -> None:
-        """Know where the map is; ``writers`` are those of the other direction's flow."""
-        self.foreign: Final = ForeignRecords()
+        """Know where the map is; ``writers`` are those of the other direction's flow.
+
+        Foreign records count that speak of topics that the flow is ``concerned`` with.
+        """
+        self.foreign: Final = ForeignRecords(concerned)
         """The records of its map that none of our programs has written."""
         self._config = config
         self._registry = writers
@@ -47,6 +57,16 @@ class ReverseMapReader:
     def topic(self) -> str:
         """The other direction's map topic, on our source."""
         return self._reader.topic
+
+    def told_doubt(self, producer_id: int) -> str:
+        """Return why nothing of a producer is sent on of which it is not known what it is."""
+        config = self._config
+        return (
+            f"the next batch is of producer id {producer_id}, which records of {self.topic} call a"
+            f" mirror's, and they are not believed, as the witness does not know their writers: it"
+            f" may have come from {config.target}, and would be there twice; `failover recover"
+            " --believe-maps` shows whose these records are"
+        )
 
     async def run(self) -> None:
         """Catch up every interval."""
@@ -81,8 +101,8 @@ class ReverseMapReader:
                     *(self._config.name, self._reader.topic, source, target, source),
                 )
         if self._is_there and self._config.has_way_back:
-            async for record in believed(self._reader, self._registry, self.foreign):
-                self._reverse.replay(record.key, record.value)
+            async for key, value in self._new_records(self._reader, self._reverse.unbelieved):
+                self._reverse.replay(key, value)
             if self._reader.is_another:
                 await self._read_anew()
             self._reverse.know_mirrors()
@@ -90,8 +110,19 @@ class ReverseMapReader:
     async def _read_anew(self) -> None:
         """Take over a map that was begun anew: its beginning lies before where we have read to."""
         reader, state = TailReader(self._links.source_admin, self._reader.topic), MapState()
-        async for record in believed(reader, self._registry, self.foreign):
-            state.replay(record.key, record.value)
+        unbelieved = UnbelievedArrivals()
+        async for key, value in self._new_records(reader, unbelieved):
+            state.replay(key, value)
         self._reader = reader
-        self._reverse.take_anew(state)
+        self._reverse.take_anew(state, unbelieved)
         _LOG.warning("%s: %s was made again: read anew", self._config.name, reader.topic)
+
+    async def _new_records(
+        self, reader: TailReader, unbelieved: UnbelievedArrivals
+    ) -> AsyncIterator[tuple[bytes | None, bytes | None]]:
+        """Yield key and value of what is believed, and note the rest."""
+        async for header, record, is_believed in told_apart(reader, self._registry, self.foreign):
+            if is_believed:
+                yield record.key, record.value
+            elif header.producer_id != NO_PRODUCER_ID:
+                unbelieved.note(record.key)

@@ -8,9 +8,12 @@ import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, TypeAlias
 
-from runtime.configuration.properties import ConfigurationError, Property
+from mirror.mirrormaker.mm2_client import client_words, of_one_client, tls_words
+from runtime.configuration.properties import Property
+from runtime.configuration.reading.mistakes import ConfigurationError
 
 Properties: TypeAlias = Mapping[str, Property]
 Words: TypeAlias = dict[str, Any]
@@ -26,6 +29,7 @@ JAAS_OPTION: Final = re.compile(
     r"""(?P<key>\w+)\s*=\s*(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)')"""
 )
 NO_COUNTERPART: Final = "has no counterpart here"
+ALL_ALIKE: Final = "is of one client there; all of a cluster have its client."
 
 
 @dataclass(slots=True)
@@ -70,7 +74,8 @@ class _Import:
         }
         for key, one in self._properties.items():
             if key not in self._used:
-                self._note(one, NO_COUNTERPART)
+                setting = of_one_client(key)
+                self._note(one, NO_COUNTERPART if setting is None else f"{ALL_ALIKE}{setting}")
         self._result.notes.sort(key=_by_line)
         return self._result
 
@@ -114,6 +119,9 @@ class _Import:
                 self._used.add(name)
                 found = found or one
         return found
+
+    def _find_of(self, alias: str, key: str) -> Property | None:
+        return self._find(key, alias)
 
     def _flag(self, key: str, flow: str, *, default: bool) -> bool:
         one = self._find(key, flow)
@@ -180,35 +188,21 @@ class _Import:
         parts = [part.strip() for part in servers.value.split(",")]
         addresses = [part.rpartition("://")[2] for part in parts if part]  # Kafka skips a protocol
         cluster: Words = {"bootstrap": addresses}
+        find = partial(self._find_of, alias)
+        client = client_words(find, self._note)
         protocol = self._find("security.protocol", alias)
         if protocol is None or protocol.value == "PLAINTEXT":
-            return cluster
+            return cluster | ({"client": client} if client else {})
         if protocol.value not in {"SSL", "SASL_PLAINTEXT", "SASL_SSL"}:
             raise protocol.wrong(f"{protocol.value!r} is no security protocol")
         cluster["security_protocol"] = protocol.value
         if protocol.value.endswith("SSL"):
-            cluster |= self._tls(alias)
+            tls = tls_words(find, self._note, partial(self._secret, alias))
+            cluster |= {"ssl": tls.ssl} if tls.ssl else {}
+            client |= tls.client
         if protocol.value.startswith("SASL"):
             cluster["sasl"] = self._sasl(alias, protocol)
-        return cluster
-
-    def _tls(self, alias: str) -> Words:
-        ssl: Words = {}
-        for store, keys in (("truststore", ("ca",)), ("keystore", ("certificate", "key"))):
-            location = self._find(f"ssl.{store}.location", alias)
-            kind = self._find(f"ssl.{store}.type", alias)
-            if location is None:
-                continue
-            if kind is None or kind.value != "PEM":
-                self._note(location, f"is no PEM file: export it, and name it as ssl.{keys[0]}")
-                continue
-            ssl |= dict.fromkeys(keys, location.value)
-        if self._find("ssl.key.password", alias) is not None:
-            ssl["key_password"] = self._secret(alias, "KEY_PASSWORD")
-        checked = self._find("ssl.endpoint.identification.algorithm", alias)
-        if checked is not None and not checked.value:
-            ssl["check_hostname"] = False
-        return {"ssl": ssl} if ssl else {}
+        return cluster | ({"client": client} if client else {})
 
     def _sasl(self, alias: str, protocol: Property) -> Words:
         mechanism = self._find("sasl.mechanism", alias)

@@ -16,6 +16,7 @@ from mirror.report.status import (
     flow_head,
 )
 from mirror.state.measurements import export
+from wire.kernel.chosen import walker
 
 
 class FlowCollector(Collector):
@@ -29,6 +30,7 @@ class FlowCollector(Collector):
         flows = [flow_head(runner) for runner in self._runners]
         yield from export([runner.measurements for runner in self._runners])
         yield _roles(flows)
+        yield _kernels(self._runners)
         yield _refused_settings(flows)
         yield _faults(self._runners)
         yield _foreign_records(self._runners)
@@ -42,6 +44,18 @@ def _roles(flows: Sequence[FlowHead]) -> Metric:
     for flow in flows:
         for role in Role:
             family.add_metric((flow["flow"], role.value), float(flow["role"] == role.value))
+    return family
+
+
+def _kernels(runners: Sequence[FlowRunner]) -> Metric:
+    family = GaugeMetricFamily(
+        "mirror_chunk_kernel",
+        "1 where native code walks what the flow fetches, 0 where Python does; the status says why",
+        labels=("flow",),
+    )
+    for runner in runners:
+        by = walker(may_be_native=runner.config.has_chunk_kernel)
+        family.add_metric((runner.config.name,), float(by.is_native))
     return family
 
 

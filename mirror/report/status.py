@@ -17,6 +17,7 @@ from mirror.map.foreign_watch import told_foreign
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import ADVICE
 from runtime.process.fault_note import FaultNote
+from wire.kernel.chosen import walker
 from wire.topic_partition import TopicPartition
 
 CREDENTIALS_ADVICE: Final = "correct the credentials or the rights; it is tried again by itself"
@@ -111,8 +112,12 @@ class FlowHead(TypedDict):
     """None while there is no daemon, or not for long enough."""
     refused_after_switch: NotRequired[str | None]
     """Who would be refused on the target, in a line; None if nobody, as far as is known."""
+    withheld_rights: NotRequired[list[str]]
+    """A line for each rule of the source that denies something and that the target does not get."""
     foreign_records: NotRequired[list[str]]
     """A line for each map topic that others have written to: those records are not believed."""
+    walked_by: NotRequired[str]
+    """Native code or Python, which walks what is fetched, and why."""
 
 
 class FlowReport(FlowHead):
@@ -138,6 +143,7 @@ class StatusReport(TypedDict):
 def flow_head(runner: FlowRunner) -> FlowHead:
     """Return the state of a flow of this process."""
     engine = runner.engine
+    outlook = None if engine is None else engine.acls.outlook
     refusal = None if engine is None else _refusal(engine)
     is_refused = refusal is not None and runner.role is Role.RUNNING
     return {
@@ -149,14 +155,11 @@ def flow_head(runner: FlowRunner) -> FlowHead:
         "refused_settings": [] if engine is None else _refused_settings(engine),
         "groups_by": "" if engine is None else engine.groups.origin,
         "speed": _speed(runner.progress.speed) if runner.role is Role.RUNNING else None,
-        "refused_after_switch": None if engine is None else _refused_after_switch(engine),
+        "refused_after_switch": None if outlook is None else outlook.summary,
+        "withheld_rights": [] if outlook is None else outlook.withheld_lines,
         "foreign_records": [] if engine is None else told_foreign(engine.foreign_watch.foreign),
+        "walked_by": walker(may_be_native=runner.config.has_chunk_kernel).words,
     }
-
-
-def _refused_after_switch(engine: Engine) -> str | None:
-    outlook = engine.acls.outlook
-    return None if outlook is None else outlook.summary
 
 
 def _speed(speed: Speed | None) -> SpeedReport | None:

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from mirror.clusters.admin import GrowTopic, SetConfigs, apply, topic_configs
-from mirror.state.batches import SEQUENCES
 from offset_translation.map_records import MirrorProducer
 from runtime.diverged import Origin, origin_of, with_origin
 from wire.errors import ErrorCode
@@ -20,6 +19,7 @@ from wire.net.operations import EARLIEST, LATEST, append, list_offsets, read_par
 from wire.net.retries import code_of
 from wire.net.topic_creation import TopicRefused, ensure_topic
 from wire.record_batch import Record, build_batch, iterate_records
+from wire.record_batch.header import SEQUENCES
 from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)

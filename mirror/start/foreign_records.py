@@ -8,6 +8,10 @@ written there. Only then the log is scanned, from a place on of which the map is
 
 A log behind that place without any batch of a mirror may be a copy that MirrorMaker has made. Its
 first record is compared with the source's: another record is foreign, and so is all behind it.
+
+A topic that was made again has nothing of what was mirrored to the former one, also where the
+mirror wrote its next batch before it heard of that: the batch lies where the map expects it, if
+others have written as many records before it. Such a log is looked at from its beginning.
 """
 
 from collections.abc import Collection, Mapping
@@ -20,14 +24,21 @@ from mirror.clusters.links import Links
 from mirror.clusters.log_ends import Ends, LogEnds
 from mirror.start.last_record_check import ONE_BATCH_BYTES, UNTOLD, first_held, held_at, is_another
 from mirror.state.partition import MirroredPartition
-from offset_translation.map_records import MapState, Reached
+from offset_translation.map_records import Reached
+from offset_translation.map_state import MapState
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
-from offset_translation.tail import Tail, TailGarbled, place_if_expected, sure_place
+from offset_translation.tail import (
+    SEQUENCES,
+    Tail,
+    TailGarbled,
+    place_if_expected,
+    sure_place,
+)
 from offset_translation.target_scan import (
     Mixed,
-    Part,
     TargetScan,
+    UnmirroredPart,
     is_written_by,
     offsets_to_try,
 )
@@ -115,7 +126,8 @@ class _Look:
         """
         try:
             last = await self._batch_at(self._target.end - 1)
-            if last is None or self._is_as_foretold(last):
+            is_new = self._looked.partition.target.is_new
+            if last is None or (self._is_as_foretold(last) and not is_new):
                 return None
             async with scans:
                 return await self._scanned(last)
@@ -134,12 +146,15 @@ class _Look:
         producer = self._state.producer
         ours = None if producer is None else producer.producer_id
         scan = TargetScan(self._map, ours, self._state.producer_ids)
-        place, begin = await self._begin(ours)
+        is_new = self._looked.partition.target.is_new
+        place, begin = self._first if is_new else await self._begin(ours)
         tail = Tail(self._map, place)
         async for header, _ in read_partition(
             self._links.target_data, *self._where, begin, self._target.end
         ):
             if header.next_offset > begin:
+                if is_new and not tail.has_seen and is_written_by(ours, header):
+                    self._require_whole(place, header)
                 scan.take(tail, header)
         if scan.has_seen_mirror:
             reached, runs = tail.reached, scan.new_runs(tail)
@@ -153,7 +168,7 @@ class _Look:
         is_copy = await self._is_copied_at(place) if begin == self._sure[1] else None
         end = self._map.runs.end_of(place)
         if is_copy is False:
-            part = Part(begin, self._target.end)
+            part = UnmirroredPart(begin, self._target.end)
             return Mixed(reached=Reached(place=place, target_end=end), runs=(), foreign=(part,))
         is_unsure = self._looked.was_returned and is_copy is None
         if is_unsure or (self._looked.is_odd and not self._looked.was_returned):
@@ -196,6 +211,23 @@ class _Look:
     def _place_of(self, header: BatchHeader) -> Place | None:
         return place_if_expected(self._map, header.base_offset, header.base_sequence)
 
+    @property
+    def _first(self) -> tuple[Place, int]:
+        """The sure place, and where the log begins behind it."""
+        place, sure = self._sure
+        return place, max(sure, self._target.start)
+
+    def _require_whole(self, place: Place, first: BatchHeader) -> None:
+        """Raise TailGarbled where the mirror's first batch in a new log is not that of a place."""
+        if first.base_sequence == place % SEQUENCES:
+            return
+        made_for = self._state.target_ids.get(self._looked.partition.topic_partition)
+        raise TailGarbled(
+            f"the target topic was made again (topic id {self._looked.partition.target.topic_id},"
+            f" not {made_for}): it has what was mirrored from target offset {first.base_offset} on,"
+            " and nothing of what was mirrored before"
+        )
+
     async def _begin(self, producer_id: int | None) -> tuple[Place, int]:
         """Return a place and its offset before which nobody but a mirror has written."""
         place, sure = self._sure
@@ -205,7 +237,7 @@ class _Look:
                 expected = self._place_of(header)
                 if expected is not None and expected >= place:
                     return expected, header.base_offset
-        return place, max(sure, self._target.start)
+        return self._first
 
     async def _batch_at(self, offset: int) -> BatchHeader | None:
         """Return the header of the batch at an offset, None without one."""

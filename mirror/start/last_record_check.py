@@ -58,7 +58,7 @@ class Anchor(NamedTuple):
     target_offset: int
 
 
-class Writers(NamedTuple):
+class WriterRegistries(NamedTuple):
     """The writers of the targets that are looked at."""
 
     producer: MirrorProducer
@@ -106,7 +106,7 @@ async def find_rewritten(
     partitions: Iterable[MirroredPartition],
     source: Ends,
     target: Ends,
-    writers: Writers,
+    writers: WriterRegistries,
     mixed: Mapping[TopicPartition, Mixed] = MappingProxyType({}),
 ) -> Mapping[TopicPartition, Stop | RequestRefused]:
     """Return why to stop where the source holds another record; raises NetworkFault.
@@ -146,7 +146,7 @@ async def _compare(
     partition: MirroredPartition,
     offset_map: OffsetMap,
     anchor: Anchor,
-    writers: Writers,
+    writers: WriterRegistries,
 ) -> Stop | None:
     """Return what is wrong, None if nothing is or nobody can tell."""
     target, source = (

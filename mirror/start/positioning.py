@@ -6,19 +6,19 @@ was sent has been answered.
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 import trio
 
 from mirror.clusters.links import Links
-from mirror.clusters.log_ends import Ends, LogEnds, read_ends, read_quiet_target_ends
+from mirror.clusters.log_ends import Ends, LogEnds
 from mirror.map.map_log import RECORDS_A_WRITE, MapLog, MapRecord
 from mirror.map.reached import place_records
-from mirror.start.foreign_records import Found, Looked, find_foreign_records
-from mirror.start.last_record_check import Writers, find_rewritten
+from mirror.start.doubts import Doubts
+from mirror.start.log_readings import BothLogs, LogReadings, Tried
 from mirror.start.quarantine import Quarantine
 from mirror.start.start_position import (
     Situation,
@@ -26,10 +26,10 @@ from mirror.start.start_position import (
     Stop,
     decide_start,
     passing_over,
+    unless_own_is_unknown,
     unless_untold,
 )
 from mirror.start.start_records import ALONG, map_records_of, needless_of
-from mirror.start.target_tail import read_tails
 from mirror.state.batches import Cursor
 from mirror.state.flow_partitions import FlowPartitions
 from mirror.state.interruptions import Interruptions
@@ -70,32 +70,6 @@ DUE: Final = frozenset({PartitionState.DISCOVERING, PartitionState.WAITING, *ASK
 UNPLACED: Final = DUE | {PartitionState.POSITIONING}
 
 
-class _Tried(NamedTuple):
-    """A partition as it was when positioning began."""
-
-    partition: MirroredPartition
-    attempt: int
-
-    @property
-    def is_current(self) -> bool:
-        """Whether nothing has interrupted it since."""
-        return (
-            self.partition.state is PartitionState.POSITIONING
-            and self.partition.attempt == self.attempt
-        )
-
-
-class LogReadings(NamedTuple):
-    """What was read of both sites' logs about the partitions to be positioned."""
-
-    source: Ends
-    target: Ends
-    tails: Mapping[TopicPartition, Tail | Mixed | TailGarbled | RequestRefused]
-    """The ends of targets that others write to as well, or have written to."""
-    rewritten: Mapping[TopicPartition, Stop | RequestRefused]
-    """Where one site's log is not what was mirrored from it or to it, or would not be read."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositioningParts:
     """The parts of a flow's state that positioning uses."""
@@ -120,6 +94,14 @@ class Positioning:
         self._interruptions = parts.interruptions
         self._links = links
         self._map_log = map_log
+        self._doubts = Doubts(config=parts.config, reverse=parts.reverse, map_log=map_log)
+        self._logs = BothLogs(
+            config=parts.config,
+            reverse=parts.reverse,
+            links=links,
+            map_log=map_log,
+            doubts=self._doubts,
+        )
         self._quarantine = Quarantine(
             config=parts.config,
             reverse=parts.reverse,
@@ -139,7 +121,7 @@ class Positioning:
                 for together in self._due():
                     for partition in together:
                         partition.move(PartitionState.POSITIONING, now_ms())
-                    nursery.start_soon(self._position, [_Tried(p, p.attempt) for p in together])
+                    nursery.start_soon(self._position, [Tried(p, p.attempt) for p in together])
                 await self._parts.wakeups.position_more.wait(self._rest_s())
 
     def _rest_s(self) -> float:
@@ -167,35 +149,12 @@ class Positioning:
                 groups[leaders].append(partition)
         return groups.values()
 
-    async def _position(self, tries: Sequence[_Tried]) -> None:
-        where = {tried.partition.topic_partition for tried in tries}
+    async def _position(self, tries: Sequence[Tried]) -> None:
         try:
             await self._map_log.settle()
-            source = await read_ends(self._links.source_admin, where)
-            names = self._parts.config.current.names
-            target = await read_quiet_target_ends(self._links.target_admin, names, where)
+            readings = await self._logs.read(tries)
             tries = [tried for tried in tries if tried.is_current]
-            shared = [tried.partition for tried in tries if self._is_shared(tried.partition)]
-            tails = await read_tails(self._links.target_data, shared, target, self._map_log)
-            odd = [
-                tried.partition
-                for tried in tries
-                if tried.is_current and self._is_odd(tried.partition, source, target)
-            ]
-            doubtful = [
-                tried.partition
-                for tried in tries
-                if tried.is_current and self._is_doubtful(tried.partition, target)
-            ]
-            foreign = await self._find_foreign(odd, doubtful, source, target)
-            producer = self._map_log.producer
-            writers = Writers(producer, self._parts.reverse.arrived.maps)
-            mixed = {key: one for key, one in foreign.items() if isinstance(one, Mixed)}
-            rewritten = await find_rewritten(self._links, doubtful, source, target, writers, mixed)
-            readings = LogReadings(
-                source=source, target=target, tails={**tails, **foreign}, rewritten=rewritten
-            )
-            decided: list[tuple[_Tried, Start | Stop]] = []
+            decided: list[tuple[Tried, Start | Stop]] = []
             for first in range(0, len(tries), TOGETHER):
                 decided += await self._begin(tries[first : first + TOGETHER], readings)
             for tried, decision in decided:
@@ -207,7 +166,7 @@ class Positioning:
         except Exception as fault:  # noqa: BLE001 - which partition it is, is seen one by one
             await self._sort_out([tried for tried in tries if tried.is_current], fault)
 
-    async def _set_aside(self, tried: _Tried, decision: Start | Stop) -> None:
+    async def _set_aside(self, tried: Tried, decision: Start | Stop) -> None:
         """Do what was decided of the target's own records; a fault postpones this partition alone.
 
         A `.diverged` topic that takes no records must not hold up those of others.
@@ -221,27 +180,7 @@ class Positioning:
             if tried.is_current:
                 self._postpone(tried.partition, fault)
 
-    async def _find_foreign(
-        self,
-        odd: Sequence[MirroredPartition],
-        doubtful: Sequence[MirroredPartition],
-        source: Ends,
-        target: Ends,
-    ) -> Found:
-        """Return where others have written to targets that are ours alone; raises NetworkFault."""
-        is_odd = {partition.topic_partition for partition in odd}
-        looked = {
-            partition.topic_partition: Looked(
-                partition=partition,
-                is_odd=partition.topic_partition in is_odd,
-                was_returned=self._parts.reverse.has_map_of(partition.topic_partition),
-            )
-            for partition in (*odd, *doubtful)
-        }
-        state = self._map_log.state
-        return await find_foreign_records(self._links, looked.values(), source, target, state)
-
-    async def _sort_out(self, tries: Sequence[_Tried], fault: Exception) -> None:
+    async def _sort_out(self, tries: Sequence[Tried], fault: Exception) -> None:
         """Stop a partition that cannot be positioned; of several each is tried alone."""
         if not tries:
             _LOG.error("positioning failed behind its decisions", exc_info=fault)
@@ -262,14 +201,14 @@ class Positioning:
         self._parts.wakeups.refresh.wake()
 
     async def _begin(
-        self, tries: Sequence[_Tried], readings: LogReadings
-    ) -> Sequence[tuple[_Tried, Start | Stop]]:
+        self, tries: Sequence[Tried], readings: LogReadings
+    ) -> Sequence[tuple[Tried, Start | Stop]]:
         """Decide under the map's lock, make it durable, act on it, and return what was decided.
 
         What is to be set aside is left to the caller.
         """
         await self._tell_runs(tries, readings)
-        decided: list[tuple[_Tried, Start | Stop]] = []
+        decided: list[tuple[Tried, Start | Stop]] = []
         needless: list[MapRecord] = []
 
         def compose() -> list[MapRecord]:
@@ -323,12 +262,12 @@ class Positioning:
             self._stop(partition, decision, readings, now)
         self._note_ends(partition, readings.source, now)
 
-    async def _tell_runs(self, tries: Sequence[_Tried], readings: LogReadings) -> None:
+    async def _tell_runs(self, tries: Sequence[Tried], readings: LogReadings) -> None:
         """Tell beforehand where runs begin that are too many to go along; each is true by itself.
 
         They gather while the map cannot be written, and where somebody was killed.
         """
-        gathered: list[tuple[_Tried, Tail]] = []
+        gathered: list[tuple[Tried, Tail]] = []
         for tried in tries:
             tail = readings.tails.get(tried.partition.topic_partition)
             if isinstance(tail, Tail):
@@ -355,63 +294,12 @@ class Positioning:
             return []
         return [target_topic(*topic_partition, topic_id)]
 
-    def _is_shared(self, partition: MirroredPartition) -> bool:
-        """Whether others write to the target partition, or did before the setting was changed."""
-        key = partition.topic_partition
-        return self._parts.config.current.is_active_active or key in self._map_log.state.reached
-
-    def _is_odd(self, partition: MirroredPartition, source: Ends, target: Ends) -> bool:
-        """Whether the end of a target that is ours alone may not be the end of what is mirrored.
-
-        Our sequences were refused, the source has not as much, it is another topic than before, or
-        its log has grown by what nobody has acknowledged to us: the broker may have forgotten our
-        sequences (after a day without records: producer.id.expiration.ms), and would refuse none.
-        A worker that takes the partition over knows neither that id nor that end, so a promotion
-        looks at the last batch of every partition as well (failover.sites.foreign_writers).
-        """
-        key = partition.topic_partition
-        source_ends, target_ends = source[key], target[key]
-        if self._is_shared(partition) or self._parts.reverse.has_map_of(key):
-            return False
-        if not isinstance(target_ends, LogEnds) or not isinstance(source_ends, LogEnds):
-            return False
-        offset_map = partition.offset_map.copy()  # by that end others' records would count
-        offset_map.advance(target_ends.end)
-        if offset_map.sealed_at is not None:
-            return False
-        mirrored = offset_map.mirrored_source_end
-        has_too_much = mirrored is not None and mirrored > source_ends.end
-        has_grown = not _is_where_left(partition, target_ends)
-        was_refused = partition.retries.sequence_refused_since_ms is not None
-        return has_too_much or has_grown or partition.target.is_new or was_refused
-
-    def _is_doubtful(self, partition: MirroredPartition, target: Ends) -> bool:
-        """Whether the last record on both sides is to be compared, if the target is ours alone."""
-        return not self._is_shared(partition) and not (
-            partition.target.is_anchored
-            and _is_where_left(partition, target[partition.topic_partition])
-        )
-
-    def _reads_holes_again(self, partition: MirroredPartition, readings: LogReadings) -> bool:
-        """Whether a hole at the end of the map may be somebody else's word.
-
-        What this worker has just announced, or has been told to leave out, is not.
-        """
-        hole = partition.offset_map.last_hole
-        is_decided = hole is not None and partition.skips.decided_end == hole.end
-        key = partition.topic_partition
-        return (
-            not is_decided
-            and not self._parts.reverse.has_map_of(key)
-            and self._is_doubtful(partition, readings.target)
-        )
-
     def _reached_records(
         self, partition: MirroredPartition, start: Start, readings: LogReadings
     ) -> list[MapRecord]:
         """Tell how far a partition has come that others write to, or take back what was told."""
         key = partition.topic_partition
-        if not self._is_shared(partition):
+        if not self._doubts.is_shared(partition):
             return []
         tail, ends = readings.tails.get(key), readings.target[key]
         at = Reached(place=start.place, target_end=start.place if start.run is None else start.run)
@@ -426,8 +314,8 @@ class Positioning:
         return [*records, withdrawal(ReachedKey(topic=key[0], partition=key[1]))]
 
     def _decide_all(
-        self, tries: Sequence[_Tried], readings: LogReadings
-    ) -> Iterable[tuple[_Tried, Start | Stop]]:
+        self, tries: Sequence[Tried], readings: LogReadings
+    ) -> Iterable[tuple[Tried, Start | Stop]]:
         for tried in tries:
             partition = tried.partition
             key = partition.topic_partition
@@ -455,7 +343,7 @@ class Positioning:
                 yield tried, Stop(state=PartitionState.TARGET_DIVERGED, reason=str(tail))
                 continue
             if rewritten is not None:
-                yield tried, rewritten
+                yield tried, self._in_doubt_of_map(partition, rewritten)
                 continue
             scanned = tail if isinstance(tail, Mixed) else None
             offset_map = partition.offset_map
@@ -468,7 +356,7 @@ class Positioning:
                 source=source_ends,
                 target=target_ends,
                 arrived=self._arrived(key, source_ends),
-                reads_holes_again=self._reads_holes_again(partition, readings),
+                reads_holes_again=self._doubts.reads_holes_again(partition, readings.target),
                 is_shared=self._parts.config.current.is_active_active,
                 tail=None if tail is None else tail.reached,
                 runs=() if scanned is None else scanned.runs,
@@ -481,6 +369,24 @@ class Positioning:
                 decision = unless_untold(decision, tail.untold, source_ends)
             yield tried, self._by_policy(partition, decision)
 
+    def _in_doubt_of_map(self, partition: MirroredPartition, stop: Stop) -> Stop:
+        """Return a stop by records that are not the map's with the doubt that the map is whole.
+
+        An old copy of the witness does not know who has written the newest records of the map. So
+        a policy of the file decides nothing where these speak of the partition; a person may.
+        """
+        foreign = self._map_log.foreign
+        count = foreign.count
+        if not count:
+            return stop
+        if foreign.speaks_of(partition.topic_partition) and partition.skips.allowed_once is None:
+            stop = replace(stop, skip_to=None, own=None)
+        reason = (
+            f"{stop.reason}; or the map lacks {count} of its records, whose producers are not"
+            " registered: before anything is deleted, see `failover recover --believe-maps`"
+        )
+        return replace(stop, reason=reason)
+
     def _arrived(self, key: TopicPartition, source: LogEnds) -> OffsetMap | None:
         """Return what the other direction has brought into the source, as far as that is sure."""
         if self._parts.config.current.names.on_target(key[0]) != key[0]:
@@ -489,6 +395,10 @@ class Positioning:
 
     def _by_policy(self, partition: MirroredPartition, decision: Start | Stop) -> Start | Stop:
         """Pass over what is lost or refused, where a policy or a command says so."""
+        if isinstance(decision, Stop) and decision.state is PartitionState.TARGET_DIVERGED:
+            decision = self._in_doubt_of_map(partition, decision)
+        if self._parts.reverse.lacks_map_of(partition.topic_partition):
+            decision = unless_own_is_unknown(decision)
         if isinstance(decision, Start):
             return passing_over(decision, partition.skips.pass_over or 0)
         policy = self._interruptions.policy_for(partition, decision.state)
@@ -519,12 +429,7 @@ class Positioning:
             partition.heard(source_end=ends.end, readable_end=ends.end, now_ms=now)
 
 
-def _is_where_left(partition: MirroredPartition, ends: LogEnds | ErrorCode) -> bool:
-    """Whether the target's log has not grown since this worker last stopped writing there."""
-    return isinstance(ends, LogEnds) and partition.target.left_at in {None, ends.end}
-
-
-def _run_records(runs: Iterable[tuple[_Tried, tuple[Place, int]]]) -> list[MapRecord]:
+def _run_records(runs: Iterable[tuple[Tried, tuple[Place, int]]]) -> list[MapRecord]:
     """Return the records of runs of partitions that nothing has interrupted since."""
     return [
         run_start(tried.partition.topic, tried.partition.index, place=place, target_start=target)

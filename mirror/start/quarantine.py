@@ -27,6 +27,7 @@ import trio
 from mirror.clusters.links import Links
 from mirror.clusters.tail_reader import TailReader, topic_exists
 from mirror.map.believed import believed
+from mirror.map.foreign_watch import told_foreign
 from mirror.map.map_log import MapLog, MapRecord, ensure_map_topic
 from mirror.start.aside_log import NOBODY, AsideLog, Kept
 from mirror.start.last_values import (
@@ -41,7 +42,8 @@ from mirror.state.interruptions import Interruptions
 from mirror.state.live_config import LiveConfig
 from mirror.state.partition import MirroredPartition
 from mirror.state.reverse_flow import ReverseFlow
-from offset_translation.map_records import MapState, map_topic_name, seal, set_aside
+from offset_translation.map_records import map_topic_name, seal, set_aside
+from offset_translation.map_state import MapState
 from offset_translation.offset_map import OffsetMap
 from offset_translation.topic_identity import NO_ID
 from runtime.configuration.flow_section import Policy
@@ -141,7 +143,7 @@ class Quarantine:
         try:
             own = await self._set_back(partition, stop)
             is_done = await self.set_aside(partition, own)
-        except (CannotSetAside, TooManyKeys, CorruptBatch, OSError) as fault:
+        except (CannotSetAside, TooManyKeys, CorruptBatch) as fault:
             reason = f"{stop.reason}; they could not be set aside: {fault}"
             self.interruptions.stop(partition, stop.state, reason, now_ms())
             return
@@ -202,25 +204,19 @@ class Quarantine:
         """Save the records of a part, and have the map leave it out; return whether it is done.
 
         It is not where the partition was interrupted meanwhile. May be repeated at any time.
-        Raises NetworkFault, CorruptBatch, OSError and CannotSetAside.
+        Raises NetworkFault, CorruptBatch and CannotSetAside.
         """
         attempt = partition.attempt
         sealed_at = await self._sealed_at(partition)
-        logs = await self._open_logs(partition)
         file = self._file(partition, own)
-        count = 0
-        with _unfinished(file) as lines:
-            async with aclosing(self._kept(partition, own)) as some:
-                async for kept in some:
-                    if partition.attempt != attempt:
-                        return False
-                    for log in logs:
-                        await log.write(kept)
-                    lost = [one for one in kept if not is_restored(one.record)]
-                    lines.write(b"".join(json_line(partition.topic, *one) for one in lost))
-                    count += len(lost)
-            await trio.to_thread.run_sync(_finish, lines, file)
-        if partition.attempt != attempt:
+        try:
+            count = await self._save(partition, own, file)
+        except OSError as fault:
+            why = f"{file} takes nothing: {fault.strerror or fault}; make room there, or set"
+            raise CannotSetAside(
+                f"{why} `diverged_folder` of the flow, and order it again"
+            ) from fault
+        if count is None or partition.attempt != attempt:
             return False
         await self._leave_out(partition, own, sealed_at)
         _LOG.warning(
@@ -234,6 +230,26 @@ class Quarantine:
             file,
         )
         return True
+
+    async def _save(self, partition: MirroredPartition, own: OwnPart, file: Path) -> int | None:
+        """Write the records of a part to both sites and a file, and return how many there are.
+
+        The answer is None where the partition was interrupted meanwhile. Raises OSError, too.
+        """
+        attempt, count = partition.attempt, 0
+        logs = await self._open_logs(partition)
+        with _unfinished(file) as lines:
+            async with aclosing(self._kept(partition, own)) as some:
+                async for kept in some:
+                    if partition.attempt != attempt:
+                        return None
+                    for log in logs:
+                        await log.write(kept)
+                    lost = [one for one in kept if not is_restored(one.record)]
+                    lines.write(b"".join(json_line(partition.topic, *one) for one in lost))
+                    count += len(lost)
+            await trio.to_thread.run_sync(_finish, lines, file)
+        return count
 
     async def count_keys(
         self, partition: MirroredPartition, own: OwnPart, source: int
@@ -295,8 +311,11 @@ class Quarantine:
         if not await topic_exists(self.links.source_admin, topic):
             return None
         state, reader = MapState(), TailReader(self.links.source_admin, topic)
-        async for record in believed(reader, self.backward, ForeignRecords()):
+        foreign = ForeignRecords()
+        async for record in believed(reader, self.backward, foreign):
             state.replay(record.key, record.value)
+        if foreign.speaks_of(where) and not state.maps.get(where):
+            raise CannotSetAside("; ".join(told_foreign({topic: foreign})))
         end = (await list_offsets(self.links.source_admin, [where]))[where]
         if isinstance(end, ErrorCode):
             raise RequestRefused(f"{self.config.current.source} {where}", end)

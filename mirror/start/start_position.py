@@ -14,7 +14,7 @@ from offset_translation.both_ways import first_own_record
 from offset_translation.map_records import PieceStartKey, Reached, RunStartKey, SealKey
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
-from offset_translation.target_scan import Part
+from offset_translation.target_scan import UnmirroredPart
 from wire.topic_partition import TopicPartition
 
 Withdrawn: TypeAlias = PieceStartKey | RunStartKey | SealKey
@@ -84,7 +84,7 @@ class Situation:
     runs: tuple[tuple[Place, int], ...] = ()
     """(place, target offset) of runs before that end that only `offset_map` has, not the map topic.
     """
-    foreign: tuple[Part, ...] = ()
+    foreign: tuple[UnmirroredPart, ...] = ()
     """What others have written to a target that is not shared, behind the last sure place."""
     was_returned: bool = False
     """Whether the other direction has a map of the partition, sure or not."""
@@ -109,7 +109,7 @@ class Situation:
         return self.taken_until if last is None else last + 1
 
     @property
-    def undecided(self) -> tuple[Part, ...]:
+    def undecided(self) -> tuple[UnmirroredPart, ...]:
         """What others have written, and the source has neither got nor left out by decision."""
         taken = self.taken_until or 0
         return tuple(part for part in self.foreign if part.stop > taken)
@@ -219,6 +219,18 @@ def unless_untold(decision: Start | Stop, untold: str, source: LogEnds) -> Start
     if not untold or isinstance(decision, Stop) or decision.source >= source.end:
         return decision
     return Stop(state=PartitionState.TARGET_DIVERGED, reason=untold, skip_to=decision)
+
+
+def unless_own_is_unknown(decision: Start | Stop) -> Start | Stop:
+    """Let nobody decide about the target's own records where the source may have got them."""
+    if isinstance(decision, Start) or decision.state is not PartitionState.TARGET_DIVERGED:
+        return decision
+    return Stop(
+        state=decision.state,
+        reason=f"{decision.reason}; or the source has got them: records of the other direction's"
+        " map speak of the partition, and their producers are not registered: before anything is"
+        " decided, see `failover recover --believe-maps`",
+    )
 
 
 def passing_over(start: Start, source: int) -> Start:

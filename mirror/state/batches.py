@@ -1,13 +1,9 @@
 """Batches on their way, and the cursor of a partition in the mirrored stream."""
 
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from offset_translation.runs import Place
 from wire.schema import Piece
-
-SEQUENCES: Final = 2**31
-"""Sequences are int32 and begin again at 0; a batch's is its place in this ring."""
-
 
 PieceStart: TypeAlias = tuple[int, Place]
 """(source offset, place) at which a piece begins."""

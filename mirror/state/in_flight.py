@@ -257,4 +257,4 @@ class InFlight:
         A view holds all of its answer in memory, the records of other partitions too.
         """
         is_stuck = self.bytes > 0 and now_ms - self.progress_ms > STUCK_MS
-        return memoryview(bytes(records)) if is_stuck else records
+        return memoryview(bytearray(records)) if is_stuck else records

@@ -14,13 +14,14 @@ class _Replica(NamedTuple):
     named_ms: int
 
 
-class Leadership:
+class PartitionLeaders:
     """The leaders of one partition, as discovery has seen them last."""
 
-    __slots__ = ("_replica", "source", "source_epoch", "target")
+    __slots__ = ("_replica", "source", "source_epoch", "target", "target_epoch")
 
     def __init__(self) -> None:
-        self.source = self.source_epoch = self.target = NO_LEADER
+        self.source = self.source_epoch = NO_LEADER
+        self.target = self.target_epoch = NO_LEADER
         self._replica: _Replica | None = None
 
     @property
@@ -34,10 +35,10 @@ class Leadership:
         self.source, self.source_epoch = leader, epoch
         return is_another
 
-    def follow_target(self, leader: int) -> bool:
-        """Take the target's leader over; return whether it is another."""
-        is_another = self.target != leader
-        self.target = leader
+    def follow_target(self, leader: int, epoch: int = NO_LEADER) -> bool:
+        """Take the target's leader over; return whether it or its epoch is another."""
+        is_another = (self.target, self.target_epoch) != (leader, epoch)
+        self.target, self.target_epoch = leader, epoch
         return is_another
 
     def read_from(self, replica: int, now_ms: int) -> None:

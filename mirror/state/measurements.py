@@ -32,7 +32,7 @@ PLAUSIBLE_AGE_MS: Final = 3_600_000
 """Records older than this when they pass are a replay; their age says nothing of the mirror."""
 
 
-class Latency:
+class LatencyHistogram:
     """A histogram of milliseconds."""
 
     __slots__ = ("counts", "total_ms")
@@ -67,8 +67,8 @@ class FlowMeasurements:
     rebuilt: int = 0
     left_out: int = 0
     group_commits: int = 0
-    forward: Latency = field(default_factory=Latency)
-    record_age: Latency = field(default_factory=Latency)
+    forward: LatencyHistogram = field(default_factory=LatencyHistogram)
+    record_age: LatencyHistogram = field(default_factory=LatencyHistogram)
     produce_errors: Counter[str] = field(default_factory=Counter)
     fetch_errors: Counter[str] = field(default_factory=Counter)
     group_commit_errors: Counter[str] = field(default_factory=Counter)
@@ -188,6 +188,6 @@ def export(flows: Sequence[FlowMeasurements]) -> Iterable[Metric]:
     for name, text, attribute in _HISTOGRAMS:
         histogram = HistogramMetricFamily(name, text, labels=("flow",))
         for flow in flows:
-            latency: Latency = getattr(flow, attribute)
+            latency: LatencyHistogram = getattr(flow, attribute)
             histogram.add_metric((flow.flow,), latency.buckets(), latency.total_ms / 1000)
         yield histogram

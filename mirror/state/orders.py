@@ -43,6 +43,10 @@ class How(Enum):
     """Delete the target's copy of the topic and mirror it from the earliest record."""
 
 
+DECISIONS: Final = frozenset({How.QUARANTINE, How.MERGE, How.ANEW})
+"""They decide about what the target alone has."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
     """A flow, one of its topics, or one partition of it."""
@@ -157,6 +161,30 @@ class Orders:
             raise OrderRefused(f"{scope} is not paused")
         return replace(self, pauses=others)
 
+    def decided(self, decision: Restart) -> tuple[Self, tuple[Restart, ...]]:
+        """Return the orders with one more decision, and the earlier ones that it replaces.
+
+        Of two that wait, the earlier would save what the later deletes, or the other way round, by
+        chance. So the last word holds, and it is told what it replaces. Raises OrderRefused where
+        the whole topic is to be begun anew, and the decision is about a part of it.
+        """
+        waiting = [restart for restart in self.restarts if restart.how in DECISIONS]
+        replaced = tuple(
+            one
+            for one in waiting
+            if one.scope == decision.scope
+            or decision.scope.covers(one.scope.topic, one.scope.partition)
+        )
+        for one in waiting:
+            is_part = one.scope.covers(decision.scope.topic, decision.scope.partition)
+            if one.how is How.ANEW and is_part and one not in replaced:
+                raise OrderRefused(
+                    f"{one.scope} is to begin anew, ordered by {one.by}, which is not done yet:"
+                    f" decide about all of {one.scope}, or wait"
+                )
+        left = self.without(replaced)
+        return replace(left, restarts=(*left.restarts, decision)), replaced
+
     def without(self, done: Iterable[Restart]) -> Self:
         """Return the orders without the restarts that have been done."""
         gone = frozenset(done)
@@ -198,6 +226,17 @@ class Orders:
             )
         except (ValueError, KeyError, TypeError) as error:
             raise WitnessGarbled(f"witness: no valid orders: {data[:200]!r}: {error}") from error
+
+    @classmethod
+    def read(cls, path: str, data: bytes) -> Self:
+        """Return what the node at a path says; raises WitnessGarbled naming it and what to do."""
+        try:
+            return cls.decode(data)
+        except WitnessGarbled as garbled:
+            raise WitnessGarbled(
+                f"{garbled}; delete the node {path} of the witness, and order again what is to be"
+                " paused or restarted"
+            ) from garbled
 
 
 def _scope(found: Any) -> Scope:  # noqa: ANN401 - JSON

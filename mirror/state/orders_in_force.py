@@ -1,14 +1,10 @@
 """The orders of people for a flow, and how far this worker has carried them out."""
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final
 
-from mirror.state.orders import How, Orders, Restart
+from mirror.state.orders import DECISIONS, How, Orders, Restart
 from mirror.state.partition import MirroredPartition
 from wire.topic_partition import TopicPartition
-
-DECISIONS: Final = frozenset({How.QUARANTINE, How.MERGE, How.ANEW})
-"""They decide about what the target alone has."""
 
 
 class OrdersInForce:

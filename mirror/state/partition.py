@@ -18,14 +18,14 @@ from uuid import UUID
 
 from mirror.state.batches import Cursor, Forward
 from mirror.state.in_flight import InFlight, InFlightBudget
-from mirror.state.leadership import Leadership
+from mirror.state.leadership import PartitionLeaders
 from mirror.state.partition_state import (
     ALLOWED,
     ASKED_AGAIN_MS,
     FLOWING,
     STOPPED,
     PartitionState,
-    Status,
+    PartitionStatus,
     move,
 )
 from mirror.state.retries import Retries
@@ -87,7 +87,7 @@ class MirroredPartition:
         self.index: Final = index
         self.topic_partition: Final = TopicPartition(topic, index)
         self.offset_map: Final = offset_map
-        self.status = Status(state=PartitionState.DISCOVERING, since_ms=now_ms)
+        self.status = PartitionStatus(state=PartitionState.DISCOVERING, since_ms=now_ms)
         self.cursor: Cursor | None = None
         self.attempt = 0
         """Grows with every interruption; answers to what was asked before are ignored."""
@@ -95,7 +95,7 @@ class MirroredPartition:
         """What was fetched last waits for the map: nothing behind it may go first."""
         self.source: Final = SourceLog(topic_id)
         self.target: Final = TargetLog()
-        self.leaders: Final = Leadership()
+        self.leaders: Final = PartitionLeaders()
         self.in_flight: Final = InFlight(budget or InFlightBudget())
         self.retries: Final = Retries()
         self.skips: Final = Skips()

@@ -125,7 +125,8 @@ ADVICE: Final[dict[PartitionState, str]] = {
     "--alter`: the mirror then goes on by itself, and nothing is lost; only to give the batch up, "
     "go on behind it with `mirror restart --skip`",
     _S.NOT_AUTHORISED: "grant the mirror's user the right, or correct its credentials: it is "
-    "tried again by itself",
+    "tried again by itself; where a site of Apache Kafka is closed for writes, its `super.users` "
+    "have to name the mirror's user",
     _S.FAILED: "the mirror's log has the traceback, please report it; try again with `mirror "
     "restart`, which loses nothing; or go on behind the batch with `mirror restart --skip`",
 }
@@ -170,7 +171,7 @@ def remedy(state: PartitionState, flow: str, topic: str, index: int, *, is_savab
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class PartitionStatus:
     """A state, since when (wall clock, milliseconds), and why."""
 
     state: PartitionState
@@ -178,12 +179,14 @@ class Status:
     reason: str = ""
 
 
-def move(status: Status, state: PartitionState, now_ms: int, reason: str = "") -> Status:
+def move(
+    status: PartitionStatus, state: PartitionState, now_ms: int, reason: str = ""
+) -> PartitionStatus:
     """Return the next status; the same state keeps its age and takes the new reason.
 
     A transition that the table does not allow is our own bug.
     """
     if state is status.state:
-        return Status(state=state, since_ms=status.since_ms, reason=reason)
+        return PartitionStatus(state=state, since_ms=status.since_ms, reason=reason)
     assert state in ALLOWED[status.state], f"{status.state} may not become {state}"
-    return Status(state=state, since_ms=now_ms, reason=reason)
+    return PartitionStatus(state=state, since_ms=now_ms, reason=reason)

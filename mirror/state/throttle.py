@@ -52,7 +52,7 @@ def portion_of(worker: str, holders: Mapping[TopicPartition, str]) -> Portion:
 
 
 @dataclass(slots=True)
-class Bucket:
+class ByteBucket:
     """Bytes that may be fetched; below zero they were fetched in advance."""
 
     bytes_per_second: float
@@ -87,7 +87,7 @@ class Throttle:
         self._config = config
         self._portion = portion
         self._flow = _bucket(config.flow, portion.flow, now_ms)
-        self._topics: dict[str, Bucket | None] = {}
+        self._topics: dict[str, ByteBucket | None] = {}
 
     def limit_to(self, config: ThrottleConfig, now_ms: int) -> None:
         """Go on at other rates, beginning with full buckets."""
@@ -142,18 +142,18 @@ class Throttle:
             return most
         return min(most, max(LEAST_CHUNK_BYTES, int(bucket.bytes_per_second / 4)))
 
-    def _of(self, topic: str, now_ms: int) -> Bucket | None:
+    def _of(self, topic: str, now_ms: int) -> ByteBucket | None:
         if topic not in self._topics:
             rates = (rate for pattern, rate in self._config.topics if _is(pattern, topic))
             self._topics[topic] = _bucket(next(rates, None), self._portion.of(topic), now_ms)
         return self._topics[topic]
 
 
-def _bucket(whole: int | None, portion: float, now_ms: int) -> Bucket | None:
+def _bucket(whole: int | None, portion: float, now_ms: int) -> ByteBucket | None:
     if whole is None:
         return None
     bytes_per_second = whole * portion
-    return Bucket(bytes_per_second, bytes_per_second * BURST_MS / 1_000, now_ms)
+    return ByteBucket(bytes_per_second, bytes_per_second * BURST_MS / 1_000, now_ms)
 
 
 def _is(pattern: str, topic: str) -> bool:

@@ -10,11 +10,13 @@ from mirror.clusters.links import Links
 from mirror.state.live_config import LiveConfig
 from mirror.state.work_share import WorkShare
 from runtime.configuration.flow_section import AclSync, FlowConfig
+from runtime.configuration.topic_sets import names_of_set
 from runtime.process.fault_note import FaultNote
 from runtime.rights.outlook import Outlook, SiteRights, ask_site, look_ahead
 from runtime.rights.quotas import QuotasGiven
 from runtime.rights.refused import Seen
 from runtime.rights.travelling import Travelled, rights_to_give
+from runtime.rights.withheld import shutting_us_out, staying
 from wire.net.client_quotas import client_quotas, entity_words, set_quotas
 from wire.net.cluster import Cluster
 from wire.net.errors import NetworkFault
@@ -30,7 +32,7 @@ class RightsUntold(NetworkFault):
     """A cluster does not tell its rights; the message says which one and why."""
 
 
-class AclWatch:
+class AclFollower:
     """The task of one flow."""
 
     def __init__(self, config: LiveConfig, share: WorkShare, links: Links) -> None:
@@ -84,18 +86,29 @@ class AclWatch:
         target = await ask_site(self._links.target_admin, config.target)
         groups = await _groups(config, self._links.source_admin)
         travelled = Travelled(
-            topics=topics, prefix=names.prefix, groups=groups, group_names=config.groups
+            topics=topics,
+            prefix=names.prefix,
+            groups=groups,
+            group_names=config.groups,
+            names_of_set=names_of_set(config),
         )
         lacking = rights_to_give(_known(source), _known(target), travelled, config.acls)
+        withheld_now = await shutting_us_out(
+            lacking, _known(target), topics.values(), self._links.target_admin
+        )
+        withheld_now |= staying(_known(source), _known(target), config.acls)
+        lacking = [right for right in lacking if right not in withheld_now]
         if lacking:
             await give_rights(self._links.target_admin, lacking)
             resources = ", ".join(sorted({right.name for right in lacking}))
             _LOG.info("%s: gave %d rights: %s", config.name, len(lacking), resources)
             target = replace(target, entries=_known(target).union(lacking))
-        compared = source, target, topics, groups
+        compared = source, target, topics, groups, withheld_now
         if compared != self._compared:
             self._compared = compared
-            self.outlook = look_ahead(source, target, Seen(topics=topics, groups=groups))
+            seen = Seen(topics=topics, groups=groups)
+            outlook = look_ahead(source, target, seen)
+            self.outlook = replace(outlook, withheld=tuple(sorted(withheld_now)))
 
     async def copy_quotas(self) -> None:
         """Set what the target lacks of the source's client quotas. Raises NetworkFault."""

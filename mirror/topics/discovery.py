@@ -38,6 +38,7 @@ from mirror.topics.leaders import follow_leaders, is_positioning
 from mirror.topics.lone_topics import LoneTopics
 from mirror.topics.missing import LeftBehind, MissingPartitions, doubt_maps
 from mirror.topics.plan import plan_topics, topic_shape
+from mirror.topics.quiet_targets import QuietTargets
 from mirror.topics.recreated import RecreatedTopics
 from mirror.topics.refused_settings import RefusedSetting, RefusedSettings
 from mirror.topics.setting_changes import OwnChanges
@@ -55,6 +56,10 @@ _LOG = logging.getLogger(__name__)
 LEAST_PAUSE_S: Final = 0.1
 SILENT_MS: Final = 1_000
 HAS_OWN: Final = "it holds records of its own, and the source is not asked for those"
+MAY_HAVE_OWN: Final = (
+    "records of the other direction's map speak of it, and are not believed, so it may hold records"
+    " of its own; see `failover recover --believe-maps`"
+)
 MADE_AGAIN: Final = "the target topic was made again"
 BEGINS_ANEW: Final = "it is mirrored anew from the earliest record"
 CONFIG_INTERVAL_MS: Final = 30_000
@@ -105,6 +110,7 @@ class Discovery:
             links=links,
             map_log=map_log,
         )
+        self._quiet_targets = QuietTargets(parts.interruptions, links)
         self._seen: tuple[dict[str, TopicView], ClusterView | None] = ({}, None)
         self.has_looked = False
         """Whether all topics that are mirrored are known."""
@@ -117,6 +123,7 @@ class Discovery:
             try:
                 await self.discover()
             except NetworkFault as fault:
+                self._quiet_targets.doubt()
                 self.fault.note(str(fault), is_refusal=isinstance(fault, AuthenticationFailed))
             except Exception as fault:  # noqa: BLE001 - what is unforeseen has no type
                 self.fault.note(f"discovery failed: {described(fault)}")
@@ -165,6 +172,7 @@ class Discovery:
         self.take_share()
         self.has_looked = True
         await self._hear_of_silent()
+        await self._quiet_targets.look(self._parts.partitions.own, now_ms())
 
     def take_share(self) -> None:
         """Take what is this worker's of the topics last seen."""
@@ -211,10 +219,13 @@ class Discovery:
         }
         if has_own is None or not topic_partitions <= parts.share.own:
             return False  # the next assignment gives all of the topic to who leads
-        if has_own:
-            _LOG.error("%s: %s: not deleted on the target: %s", self._name, topic, HAS_OWN)
+        may_have = any(map(parts.reverse.lacks_map_of, topic_partitions))
+        if has_own or may_have:
+            why = HAS_OWN if has_own else MAY_HAVE_OWN
+            _LOG.error("%s: %s: not deleted on the target: %s", self._name, topic, why)
             parts.orders.want_anew_no_more(topic)
-        return not has_own
+            return False
+        return True
 
     def _is_at_rest(self, topic: str) -> bool:
         """Interrupt the topic's partitions; return whether nothing of them is under way."""
@@ -397,8 +408,7 @@ class Discovery:
             self._recreated.follow(partition, source, has_copy=target is not None, now_ms=now)
             target_view = None if target is None else target.partitions.get(index)
             refused = self._complaints.get(partition.target_topic)
-            leader = NO_LEADER if target_view is None else target_view.leader
-            follow_leaders(self._interruptions, partition, view, leader, refused)
+            follow_leaders(self._interruptions, partition, view, target_view, refused)
             is_new = target is not None and partition.target.meet_topic(target.topic_id)
             if is_new and (partition.is_flowing or is_positioning(partition)):
                 self._interruptions.interrupt(partition, MADE_AGAIN, now, at_once=True)

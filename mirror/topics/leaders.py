@@ -20,28 +20,33 @@ def follow_leaders(
     interruptions: Interruptions,
     partition: MirroredPartition,
     source: PartitionView,
-    target: int,
+    target: PartitionView | None,
     refused: TopicRefused | None,
 ) -> None:
     """Follow moved leaders; batches on their way to an old one must be settled first.
 
-    A broker that leads again may have cut its log to that of another leader in between. A partition
-    that waits, with pauses that have become long while nobody led, need wait no longer. `target` is
-    the leader there, -1 for none, and `refused` tells why the topic could not be made.
+    A broker that leads again may have cut its log to that of another leader in between, on either
+    site: so may one that has lost its disk, or was elected uncleanly. Both logs are looked at again
+    then, also of a partition that is quiet. A partition that waits, with pauses that have become
+    long while nobody led, need wait no longer. `target` is None where the target has no such
+    partition, and `refused` tells why the topic could not be made.
     """
     now = now_ms()
     had_target = partition.leaders.target != NO_LEADER
-    is_other_target = partition.leaders.follow_target(target)
+    leader = NO_LEADER if target is None else target.leader
+    epoch = NO_LEADER if target is None else target.leader_epoch
+    is_other_target = partition.leaders.follow_target(leader, epoch)
     is_other_source = partition.leaders.follow_source(source.leader, source.leader_epoch)
-    if is_other_source:
+    is_under_way = partition.is_flowing or is_positioning(partition)
+    if is_other_source or is_other_target:
         partition.target.lose_anchor()
-    if partition.is_flowing and had_target and is_other_target:
+    if is_under_way and had_target and is_other_target:
         interruptions.interrupt(partition, "the target leader moved", now, at_once=True)
-    elif is_other_source and (partition.is_flowing or is_positioning(partition)):
+    elif is_other_source and is_under_way:
         interruptions.interrupt(partition, "the source leader moved", now, at_once=True)
     elif partition.state is PartitionState.WAITING and (is_other_target or is_other_source):
         interruptions.wait_no_longer(partition, now)
-    if partition.state is PartitionState.DISCOVERING and target < 0:
+    if partition.state is PartitionState.DISCOVERING and leader < 0:
         reason = "no leader on the target yet" if refused is None else str(refused)
         if refused is not None and refused.code in UNAUTHORISED:
             interruptions.stop(partition, PartitionState.NOT_AUTHORISED, reason, now)

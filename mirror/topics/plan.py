@@ -9,7 +9,7 @@ from wire.net.metadata import TopicView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicShape:
+class ClusterTopic:
     """A topic as one cluster has it. ``configs`` are those set for the topic itself."""
 
     partition_count: int
@@ -17,9 +17,9 @@ class TopicShape:
     configs: Mapping[str, str]
 
 
-def topic_shape(topic: TopicView, configs: Mapping[str, str] | None) -> TopicShape:
+def topic_shape(topic: TopicView, configs: Mapping[str, str] | None) -> ClusterTopic:
     """Return the shape of a topic in a cluster's view."""
-    return TopicShape(
+    return ClusterTopic(
         partition_count=len(topic.partitions),
         replication_factor=max((len(p.replicas) for p in topic.partitions.values()), default=1),
         configs=configs or {},
@@ -27,8 +27,8 @@ def topic_shape(topic: TopicView, configs: Mapping[str, str] | None) -> TopicSha
 
 
 def plan_topics(
-    sources: Mapping[str, TopicShape],
-    targets: Mapping[str, TopicShape],
+    sources: Mapping[str, ClusterTopic],
+    targets: Mapping[str, ClusterTopic],
     *,
     replication_factor: int | None,
     live_brokers: int,

@@ -4,15 +4,10 @@ from collections.abc import Collection, Mapping
 from enum import IntEnum
 from typing import Final
 
-from wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from wire.net.cluster import Cluster
-
-NOT_TOLD: Final = -(2**31)
-OPERATIONS_SINCE: Final = 8
-"""The version of Metadata that can tell authorized operations."""
+from runtime.rights.authorized import NOT_TOLD
 
 
-class Operation(IntEnum):
+class OperationBit(IntEnum):
     """AclOperation as it travels; in an answer its bit is set."""
 
     READ = 3
@@ -23,44 +18,26 @@ class Operation(IntEnum):
     ALTER_CONFIGS = 11
 
 
-SOURCE_RIGHTS: Final = (Operation.READ, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS)
+SOURCE_RIGHTS: Final = (OperationBit.READ, OperationBit.DESCRIBE, OperationBit.DESCRIBE_CONFIGS)
 TARGET_RIGHTS: Final = (
-    Operation.READ,
-    Operation.WRITE,
-    Operation.ALTER,
-    Operation.DESCRIBE,
-    Operation.DESCRIBE_CONFIGS,
-    Operation.ALTER_CONFIGS,
+    OperationBit.READ,
+    OperationBit.WRITE,
+    OperationBit.ALTER,
+    OperationBit.DESCRIBE,
+    OperationBit.DESCRIBE_CONFIGS,
+    OperationBit.ALTER_CONFIGS,
 )
 
 
-NEEDED: Final = frozenset({Operation.READ, Operation.WRITE, Operation.DESCRIBE})
+NEEDED: Final = frozenset({OperationBit.READ, OperationBit.WRITE, OperationBit.DESCRIBE})
 """Without one of these nothing of a topic is mirrored; without another its settings are not."""
 
 
-async def topic_operations(cluster: Cluster, topics: Collection[str]) -> dict[str, int]:
-    """Return the bits of our operations on each topic; NOT_TOLD where no broker tells.
-
-    Raises NetworkFault.
-    """
-    if not topics:
-        return {}
-    connection = await cluster.any_connection()
-    if connection.version_of(MetadataRequest) < OPERATIONS_SINCE:
-        return dict.fromkeys(topics, NOT_TOLD)
-    answer = await connection.request(
-        MetadataRequest(
-            topics=tuple(MetadataRequestTopic(name=name) for name in sorted(topics)),
-            allow_auto_topic_creation=False,
-            include_topic_authorized_operations=True,
-        )
-    )
-    return {topic.name or "": topic.topic_authorized_operations for topic in answer.topics}
-
-
-def lacking(told: Mapping[str, int], needed: Collection[Operation]) -> dict[Operation, list[str]]:
+def lacking(
+    told: Mapping[str, int], needed: Collection[OperationBit]
+) -> dict[OperationBit, list[str]]:
     """Return the topics by the right that is missing; where nothing is told, nothing is missing."""
-    missing: dict[Operation, list[str]] = {}
+    missing: dict[OperationBit, list[str]] = {}
     for topic, bits in sorted(told.items()):
         for operation in needed:
             if bits != NOT_TOLD and not bits & (1 << operation):
@@ -68,7 +45,9 @@ def lacking(told: Mapping[str, int], needed: Collection[Operation]) -> dict[Oper
     return missing
 
 
-def told_lacking(site: str, missing: Mapping[Operation, Collection[str]]) -> dict[Operation, str]:
+def told_lacking(
+    site: str, missing: Mapping[OperationBit, Collection[str]]
+) -> dict[OperationBit, str]:
     """Return a line for each right that is missing."""
     return {
         operation: f"on {site} the right {operation.name} is missing for {', '.join(topics)}"

@@ -34,7 +34,7 @@ RESTARTED: Final = "obeyed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class WorkerNode:
     """A worker's report on itself in its ephemeral node."""
 
     info: WorkerInfo
@@ -179,7 +179,7 @@ def to_fence(now: Assignment, members: Collection[str]) -> dict[str, MirrorProdu
 
 
 def vouched(
-    before: frozenset[TopicPartition], now: Assignment, members: Mapping[str, Member]
+    before: frozenset[TopicPartition], now: Assignment, members: Mapping[str, WorkerNode]
 ) -> frozenset[TopicPartition]:
     """Return the partitions whose owners vouch for their maps.
 
@@ -197,7 +197,7 @@ def vouched(
     return frozenset(found)
 
 
-def is_carried_out(now: Assignment, members: Mapping[str, Member], restart: Restart) -> bool:
+def is_carried_out(now: Assignment, members: Mapping[str, WorkerNode], restart: Restart) -> bool:
     """Whether every worker has done a restart to all that it has.
 
     A worker that is asleep has not, until its partitions are another's, who has not either. So the
@@ -211,7 +211,7 @@ def is_carried_out(now: Assignment, members: Mapping[str, Member], restart: Rest
 
 def next_assignment(
     now: Assignment,
-    members: Mapping[str, Member],
+    members: Mapping[str, WorkerNode],
     partitions: Collection[TopicPartition],
     *,
     fenced: Collection[str],
@@ -255,7 +255,7 @@ def next_assignment(
 
 
 def _holders(
-    now: Assignment, members: Mapping[str, Member], fenced: Collection[str]
+    now: Assignment, members: Mapping[str, WorkerNode], fenced: Collection[str]
 ) -> dict[TopicPartition, str]:
     """Return who may still write each partition."""
 

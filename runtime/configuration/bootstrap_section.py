@@ -1,18 +1,31 @@
 """The endpoint for `bootstrap.servers` in the configuration: the section `failover.bootstrap`."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from ipaddress import ip_address
 from types import MappingProxyType
 from typing import Final
 
 from runtime.configuration.metrics_section import read_server_tls
-from runtime.configuration.yaml_section import Address, Section, parse_address
+from runtime.configuration.reading.addresses import Address, in_brackets, parse_address
+from runtime.configuration.reading.section import Section
 from runtime.pages.page_door import PageTls
 
 MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "failover.bootstrap.listen": "The address of `failover bootstrap`, `host:port`: clients "
         "have it in `bootstrap.servers`.",
+        "failover.bootstrap.forward.host": "Forward all connections, for clients that do not look "
+        "for their brokers again: the host by which clients reach this endpoint, which they are "
+        "told as that of every broker. With `{broker}` in it every broker has its own name, and "
+        "clients come to one port: TLS says which broker is meant (SNI).",
+        "failover.bootstrap.forward.ports": "A port for each broker, as `9100-9199`: broker 0 has "
+        "the first, broker n the n-th behind it, at both sites. Not where brokers have names.",
+        "failover.bootstrap.forward.port": "The port that clients are told where brokers have "
+        "names, if it is another one than that of `listen`.",
+        "failover.bootstrap.forward.max_held_bytes": "So much all connections hold together in "
+        "requests under way; who sends more waits.",
         "failover.bootstrap.max_connections": "So many connections are carried at the same time.",
         "failover.bootstrap.tls.certificate": "The certificate of the endpoint, as PEM: clients "
         "speak TLS with it then, as they do with the brokers.",
@@ -27,12 +40,33 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
 """What each key is for."""
 
 
+BROKER: Final = "{broker}"
+"""Stands for a broker's id in a name."""
+MOST_PORTS: Final = 2_000
+_PORTS: Final = re.compile(r"([0-9]{1,5})-([0-9]{1,5})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardConfig:
+    """Where clients of a forwarding endpoint reach each broker."""
+
+    host: str
+    """With `{broker}` in it where each broker has a name of its own."""
+    ports: range = range(0)
+    """A port for each broker; none where they have names."""
+    port: int = 0
+    """Where all brokers are that have names."""
+    max_held_bytes: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapConfig:
     """Where `failover bootstrap` listens, and for how many."""
 
     listen: Address
     max_connections: int
+    forward: ForwardConfig | None = None
+    """None where clients are only shown the way."""
     tls: PageTls | None = None
 
 
@@ -40,7 +74,8 @@ def read_bootstrap(section: Section) -> BootstrapConfig | None:
     """Take the whole section, None where there is none; raises ConfigurationError."""
     listen = section.optional_string("listen")
     max_connections = section.integer("max_connections", 1_000, least=1, most=100_000)
-    tls = read_server_tls(section.section("tls", required=False))
+    tls = section.attempt(lambda: read_server_tls(section.section("tls", required=False)))
+    forward = section.attempt(lambda: _read_forward(section.section("forward", required=False)))
     section.finish()
     if listen is None:
         if section.values:
@@ -50,4 +85,69 @@ def read_bootstrap(section: Section) -> BootstrapConfig | None:
         address = parse_address(listen)
     except ValueError as problem:
         raise section.error("listen", str(problem)) from None
-    return BootstrapConfig(listen=address, max_connections=max_connections, tls=tls)
+    if forward is not None and address[1] in forward.ports:
+        raise section.error("listen", f"port {address[1]} is among those of forward.ports")
+    if forward is not None and BROKER in forward.host and tls is None:
+        raise section.missing("tls.certificate")
+    if forward is not None and not forward.ports:
+        forward = replace(forward, port=forward.port or address[1])
+    return BootstrapConfig(
+        listen=address, max_connections=max_connections, forward=forward, tls=tls
+    )
+
+
+def _read_forward(section: Section) -> ForwardConfig | None:
+    host = section.optional_string("host")
+    ports = section.optional_string("ports")
+    port = section.optional_integer("port", least=1, most=65_535)
+    max_held_bytes = section.integer(
+        "max_held_bytes", 256 * 1024 * 1024, least=1024 * 1024, most=2**40
+    )
+    section.finish()
+    if not section.values:
+        return None
+    if host is None:
+        raise section.missing("host")
+    names = BROKER in host
+    if not names and ports is None:
+        raise section.missing("ports")
+    if names and ports is not None:
+        raise section.error("ports", f"{BROKER} in `host` tells brokers apart; take one of the two")
+    if not names and port is not None:
+        raise section.error("port", f"is for brokers with names: a `host` with {BROKER} in it")
+    _require_host(section, host)
+    try:
+        return ForwardConfig(
+            host=host,
+            ports=range(0) if ports is None else _port_range(ports),
+            port=port or 0,
+            max_held_bytes=max_held_bytes,
+        )
+    except ValueError as problem:
+        raise section.error("ports", str(problem)) from None
+
+
+def _require_host(section: Section, host: str) -> None:
+    """Raise ConfigurationError unless it is a host, or a name with one place for a broker's id."""
+    one = host.replace(BROKER, "0", 1)
+    try:
+        if ":" in one:
+            ip_address(one)
+        parsed, _ = parse_address(f"{in_brackets(one)}:1")
+    except ValueError:
+        raise section.error("host", f"{host!r} is no name or address of a host") from None
+    if parsed != one or "{" in one:
+        raise section.error("host", f"{host!r} is no name or address of a host")
+
+
+def _port_range(text: str) -> range:
+    """Return the ports from a first one to a last; ValueError says what is wrong."""
+    found = _PORTS.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not FIRST-LAST, as in 9100-9199")
+    ports = range(int(found[1]), int(found[2]) + 1)
+    if not (ports and ports.start >= 1 and ports.stop <= 65_536):
+        raise ValueError(f"{text!r}: the first port is 1 or more, the last 65535 at most")
+    if len(ports) > MOST_PORTS:
+        raise ValueError(f"{text!r}: {len(ports)} ports, where {MOST_PORTS} are allowed")
+    return ports

@@ -1,30 +1,40 @@
 """The one YAML file that every program reads, as values; each program validates all of it."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 from runtime.configuration import (
-    bootstrap_section,
+    audit_section,
     coordination_section,
+    failover_section,
     flow_section,
     metrics_section,
     security_section,
 )
-from runtime.configuration.bootstrap_section import BootstrapConfig, read_bootstrap
+from runtime.configuration.audit_section import AuditConfig, read_audit
 from runtime.configuration.coordination_section import CoordinationConfig, joined, read_coordination
-from runtime.configuration.flow_section import FlowConfig, PatternSet, Policy, read_flow, read_site
+from runtime.configuration.failover_section import FailoverConfig, read_failover
+from runtime.configuration.flow_section import (
+    FlowConfig,
+    PatternSet,
+    Policy,
+    read_flow,
+)
 from runtime.configuration.metrics_section import MetricsConfig, read_metrics
+from runtime.configuration.reading.addresses import Address
+from runtime.configuration.reading.mistakes import ConfigurationError
+from runtime.configuration.reading.section import Key, Section
+from runtime.configuration.reading.yaml_file import read_file
 from runtime.configuration.security_section import confluent_settings, read_security
-from runtime.configuration.yaml_section import (
-    Address,
-    ConfigurationError,
-    Key,
-    Section,
-    read_file,
+from runtime.configuration.topic_sets import (
+    DEFAULT_SET,
+    TopicSets,
+    flow_of_set,
 )
 from wire.net.security import PLAINTEXT, Security
 
@@ -38,50 +48,15 @@ __all__ = [
     "load",
 ]
 
-STANDBY: Final = ("closed", "open")
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-
 MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "clusters.<name>.bootstrap": "The brokers that are asked first.",
         **{f"clusters.<name>.{key}": meaning for key, meaning in security_section.MEANINGS.items()},
         **{f"flows[].{key}": meaning for key, meaning in flow_section.MEANINGS.items()},
         **coordination_section.MEANINGS,
-        "failover.initial_active": "The site that is active before the first promotion. It may be "
-        "left out where all flows have the same source, which it then is.",
-        "failover.drain_timeout_ms": "How long a promotion waits for the last records.",
-        "failover.max_lag_before_fence": "So many offsets, all partitions together, may be "
-        "unmirrored when a planned promotion closes the active site.",
-        "failover.catch_up_timeout_ms": "How long a planned promotion waits for that; the active "
-        "site takes writes meanwhile.",
-        "failover.source_lost_after_ms": "How long `promote --source-lost` looks at a site that "
-        "keeps silent before it takes the site for lost.",
-        "failover.loss_budget.records": "With more records lost than this, or an unknown number, "
-        "`promote --source-lost` is refused unless `--accept-loss` is given.",
-        "failover.loss_budget.seconds": "The same for the time of which records are lost.",
-        "failover.standby": "Whether `failover serve` closes the topics of flows for writes on the "
-        "site that is not active, before any promotion too: what applications wrote there would "
-        "stand between the mirror's records.",
-        "failover.orphan_after_ms": "When a promotion has had no controller for so long, "
-        "`failover serve` finishes it behind the switch, and takes it back before.",
-        "failover.group_drain_timeout_ms": "How long a promotion waits for members of "
-        "groups to leave: before the fence for plain consumers, behind it for those that follow "
-        "the active site.",
-        "failover.stop_timeout_ms": "How long a promotion waits for the mirror to stop the flow.",
-        **bootstrap_section.MEANINGS,
-        "audit.output": "The folder of the results. Later audits compare with what lies there, so "
-        "keep it.",
-        "audit.driver_memory": "The memory of Spark's driver.",
-        "audit.cores": "The processors that Spark may take.",
-        "audit.master": "The master of a Spark cluster, as Spark writes it: `spark://host:7077`, "
-        "`yarn`, `k8s://https://host:6443`. Without it Spark runs inside of the program.",
-        "audit.in_flight_limit_ms": "How long a record may wait for the mirror. One that has "
-        "waited longer when the audit looks is a finding.",
-        "audit.evidence.<name>": "Where `spark-audit digest NAME` keeps what it has read of a "
-        "cluster: a folder, or an address as Hadoop writes it (`s3a://bucket/dc1`). An audit reads "
-        "only what is new since.",
-        "audit.reread_nights": "In so many days `spark-audit digest` reads all that it remembers "
-        "again, a part each night.",
+        **failover_section.MEANINGS,
+        **audit_section.MEANINGS,
         **metrics_section.MEANINGS,
     }
 )
@@ -121,58 +96,8 @@ class ClusterConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LossBudget:
-    """What a promotion may give up of a lost source unasked; None sets no limit."""
-
-    records: int | None = None
-    seconds: int | None = None
-
-
-NO_LIMIT: Final = LossBudget()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailoverConfig:
-    """Limits of a promotion; `initial_active` is the site that is active before the first."""
-
-    initial_active: str
-    drain_timeout_ms: int
-    group_drain_timeout_ms: int
-    stop_timeout_ms: int
-    max_lag_before_fence: int
-    """So many offsets may be unmirrored, all partitions together, when the source is closed."""
-    catch_up_timeout_ms: int
-    """So long a planned promotion waits for that; the source takes writes meanwhile."""
-    is_standby_closed: bool
-    """Whether `serve` closes the site that is not active before any promotion."""
-    source_lost_after_ms: int
-    """So long a site is looked at before it is taken for lost."""
-    orphan_after_ms: int
-    """A promotion that nobody has led for so long is finished or taken back by `serve`."""
-    loss_budget: LossBudget
-    bootstrap: BootstrapConfig | None = None
-    """None where `failover bootstrap` is not to be run."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditConfig:
-    """Where the audit writes its results, and how much of the machine it takes."""
-
-    output: Path
-    driver_memory: str
-    cores: int
-    master: str | None
-    in_flight_limit_ms: int
-    """What has not been mirrored for longer is a finding."""
-    evidence: Mapping[str, str]
-    """By cluster, the path of what its nights remember, as Hadoop names it."""
-    reread_nights: int
-    """In so many nights all that is remembered is read again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """All of the file."""
+    """All of the file, or what one set of topics has of it."""
 
     clusters: Mapping[str, ClusterConfig]
     flows: tuple[FlowConfig, ...]
@@ -181,10 +106,61 @@ class Configuration:
     audit: AuditConfig
     metrics: MetricsConfig
     file: Path = Path()
+    literal_secrets: tuple[str, ...] = field(default=(), compare=False)
+    """The keys whose secrets stand in the file itself."""
+    topic_set: str | None = None
+    """The set whose configuration this is; None of the whole file."""
+    file_as_a_whole: "Configuration | None" = None
+    """What the configuration of a set was taken from."""
+
+    @property
+    def sets(self) -> TopicSets:
+        """Return all sets of topics of the file."""
+        return self.failover.sets
+
+    @property
+    def whole(self) -> "Configuration":
+        """Return the configuration of the whole file."""
+        return self.file_as_a_whole or self
+
+    def of_set(self, name: str) -> "Configuration":
+        """Return what one set has of the file: its own path in the witness and its own flows.
+
+        All else is the file's. Of a file without sets that is all of it.
+        """
+        whole = self.whole
+        assert name in whole.sets.names, f"{name} is no set"
+        if not whole.sets.named:
+            return whole
+        is_default = name == DEFAULT_SET
+        bootstraps = {one.name: one.bootstrap for one in whole.sets.named}
+        bootstrap = bootstraps.get(name, whole.failover.bootstrap)
+        flows = tuple(flow_of_set(flow, whole.sets, name) for flow in whole.flows)
+        coordination = whole.coordination
+        return replace(
+            whole,
+            flows=flows,
+            coordination=coordination if is_default else coordination.of_set(name),
+            failover=replace(whole.failover, bootstrap=bootstrap),
+            audit=whole.audit if is_default else whole.audit.of_set(name),
+            topic_set=name,
+            file_as_a_whole=whole,
+        )
+
+    def has(self, topic: str) -> bool:
+        """Tell whether a topic is of this set; every topic is the whole file's."""
+        return self.topic_set is None or self.whole.sets.set_of(topic) == self.topic_set
+
+    def by_set(self) -> Mapping[str, "Configuration"]:
+        """Return what each set has of the file, by its name, the default set first."""
+        return {name: self.of_set(name) for name in self.whole.sets.names}
 
 
 def load(path: Path) -> Configuration:
-    """Return the file's content; raises ConfigurationError, one line with file, line and key."""
+    """Return the file's content.
+
+    Raises ConfigurationError, with a line of file, line and key for each mistake.
+    """
     return _read(read_file(path), path)
 
 
@@ -192,12 +168,58 @@ def asked_keys(path: Path) -> Mapping[str, Key]:
     """Return how each key is read that reading this file asks for; raises what `load` raises."""
     top = read_file(path)
     _read(top, path)
-    return top.asked
+    return top.reading.asked
 
 
 def _read(top: Section, path: Path) -> Configuration:
-    clusters = _clusters(top.section("clusters"))
-    flows = tuple(read_flow(section, clusters) for section in top.sections("flows"))
+    """Return the content; raises ConfigurationError with all that is wrong."""
+    try:
+        return _content(top, path)
+    except ConfigurationError as wrong:
+        top.reading.mistakes.add(wrong)
+    raise top.reading.mistakes.together()
+
+
+def _content(top: Section, path: Path) -> Configuration:
+    """Return the content; raises ConfigurationError once all is read, and remembers all."""
+    coordination = top.attempt(lambda: read_coordination(top.section("coordination")))
+    metrics = top.attempt(lambda: read_metrics(top.section("metrics", required=False)))
+    clusters = top.section("clusters")
+    names = clusters.values
+    sites = top.attempt(lambda: _clusters(clusters))
+    flows = top.attempt(lambda: _flows(top, names, path))
+    failover = top.attempt(
+        lambda: read_failover(top.section("failover", required=False), top, names, flows)
+    )
+    audit = top.attempt(lambda: read_audit(top.section("audit", required=False), path, names))
+    top.finish()
+    # Nothing is wrong, so there are all of them.
+    assert coordination is not None
+    assert metrics is not None
+    assert sites is not None
+    assert flows is not None
+    assert audit is not None
+    assert failover is not None
+    return Configuration(
+        clusters=sites,
+        flows=flows,
+        coordination=coordination.with_sets(one.name for one in failover.sets.named),
+        failover=failover,
+        audit=audit,
+        metrics=metrics,
+        file=path.absolute(),
+        literal_secrets=tuple(top.reading.literal_secrets),
+    )
+
+
+def _flows(top: Section, names: Collection[str], path: Path) -> tuple[FlowConfig, ...]:
+    found = [
+        section.attempt(partial(read_flow, section, names)) for section in top.sections("flows")
+    ]
+    flows = tuple(flow for flow in found if flow is not None)
+    wrong = top.reading.mistakes.within("flows")
+    if wrong is not None:
+        raise wrong
     if len({flow.name for flow in flows}) < len(flows):
         raise top.error("flows", "two flows go from the same source to the same target")
     _refuse_alike(top, flows)
@@ -218,17 +240,7 @@ def _read(top: Section, path: Path) -> Configuration:
                 f"{source}->{target} has `active_active: true`, and no flow from {target} to "
                 f"{source} has it",
             )
-    configuration = Configuration(
-        clusters=clusters,
-        flows=flows,
-        coordination=read_coordination(top.section("coordination")),
-        failover=_failover(top.section("failover", required=False), top, clusters, flows),
-        audit=_audit(top.section("audit", required=False), path, clusters),
-        metrics=read_metrics(top.section("metrics", required=False)),
-        file=path.absolute(),
-    )
-    top.finish()
-    return configuration
+    return flows
 
 
 def _refuse_alike(top: Section, flows: Sequence[FlowConfig]) -> None:
@@ -249,82 +261,19 @@ def _clusters(section: Section) -> Mapping[str, ClusterConfig]:
     clusters: dict[str, ClusterConfig] = {}
     for name, cluster in section.named_sections():
         if not _NAME.fullmatch(name):
-            raise section.error(name, "a name has 1 to 64 letters, digits, '-' or '_'")
-        clusters[name] = ClusterConfig(
-            name=name,
-            bootstrap=cluster.addresses("bootstrap"),
-            security=read_security(cluster),
-        )
-        cluster.finish()
-    if len(clusters) < 2:
+            section.complain(name, "a name has 1 to 64 letters, digits, '-' or '_'")
+        found = cluster.attempt(partial(_cluster, name, cluster))
+        if found is not None:
+            clusters[name] = found
+    section.known.extend(section.values)
+    if len(section.values) < 2:
         raise section.complaint("needs two clusters or more")
+    section.finish()
     return MappingProxyType(clusters)
 
 
-def _failover(
-    section: Section,
-    top: Section,
-    clusters: Mapping[str, ClusterConfig],
-    flows: tuple[FlowConfig, ...],
-) -> FailoverConfig:
-    section.optional_string("initial_active")
-    if "initial_active" in section.values:
-        initial_active = read_site(section, "initial_active", clusters)
-    elif len({flow.source for flow in flows}) == 1:
-        initial_active = flows[0].source
-    else:
-        raise top.error("failover", "initial_active must say which site is active at first")
-    failover = FailoverConfig(
-        initial_active=initial_active,
-        drain_timeout_ms=section.integer("drain_timeout_ms", 60_000, least=100),
-        group_drain_timeout_ms=section.integer("group_drain_timeout_ms", 10_000, least=100),
-        stop_timeout_ms=section.integer("stop_timeout_ms", 15_000, least=100),
-        max_lag_before_fence=section.integer("max_lag_before_fence", 100_000, least=0),
-        catch_up_timeout_ms=section.integer("catch_up_timeout_ms", 60_000, least=100),
-        source_lost_after_ms=section.integer("source_lost_after_ms", 10_000, least=1_000),
-        is_standby_closed=section.choice("standby", STANDBY, "closed") == "closed",
-        orphan_after_ms=section.integer("orphan_after_ms", 60_000, least=1_000),
-        loss_budget=_loss_budget(section.section("loss_budget", required=False)),
-        bootstrap=read_bootstrap(section.section("bootstrap", required=False)),
-    )
+def _cluster(name: str, section: Section) -> ClusterConfig:
+    bootstrap = section.attempt(lambda: section.addresses("bootstrap"), ())
+    security = section.attempt(lambda: read_security(section), PLAINTEXT)
     section.finish()
-    return failover
-
-
-def _loss_budget(section: Section) -> LossBudget:
-    budget = LossBudget(
-        records=section.optional_integer("records", least=0),
-        seconds=section.optional_integer("seconds", least=0),
-    )
-    section.finish()
-    return budget
-
-
-def _audit(section: Section, path: Path, clusters: Iterable[str]) -> AuditConfig:
-    output = Path(section.string("output", "audit"))
-    memory = section.string("driver_memory", "1g")
-    if not re.fullmatch(r"[1-9][0-9]*[mg]", memory):
-        raise section.error("driver_memory", f"{memory!r} is not like 512m or 2g")
-    audit = AuditConfig(
-        output=output if output.is_absolute() else path.parent / output,
-        driver_memory=memory,
-        cores=section.integer("cores", 2, least=1, most=1024),
-        master=section.optional_string("master"),
-        in_flight_limit_ms=section.integer("in_flight_limit_ms", 3_600_000, least=1_000),
-        evidence=_evidence(section.section("evidence", required=False), path, clusters),
-        reread_nights=section.integer("reread_nights", 90, least=1, most=10_000),
-    )
-    section.finish()
-    return audit
-
-
-def _evidence(section: Section, path: Path, clusters: Iterable[str]) -> Mapping[str, str]:
-    """Return the place of each cluster's evidence; of a file, one beside the configuration."""
-    places: dict[str, str] = {}
-    for name in clusters:
-        place = section.optional_string(name)
-        if place is not None:
-            is_named = re.match(r"[a-z][a-z0-9+.-]*:", place) is not None
-            places[name] = place if is_named else str(path.parent.absolute() / place)
-    section.finish()
-    return places
+    return ClusterConfig(name=name, bootstrap=bootstrap, security=security)

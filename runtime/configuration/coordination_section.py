@@ -1,14 +1,15 @@
 """The witness in the configuration: the section `coordination`."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Final
 
+from runtime.configuration.reading.addresses import Address, in_brackets
+from runtime.configuration.reading.section import Section
 from runtime.configuration.security_section import MEANINGS as SECURITY_MEANINGS
 from runtime.configuration.security_section import read_tls
-from runtime.configuration.yaml_section import Address, Section, in_brackets
 from runtime.coordination.witness import WitnessPaths
 from runtime.coordination.zookeeper_access import (
     ALL,
@@ -17,9 +18,10 @@ from runtime.coordination.zookeeper_access import (
     Identity,
     Login,
     LoginMechanism,
-    Right,
+    NodeRight,
     ZooKeeperAccess,
 )
+from runtime.process.extras import install_command
 
 MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -58,21 +60,42 @@ class CoordinationConfig:
     path: str
     session_timeout_ms: int
     access: ZooKeeperAccess = OPEN
+    pair_path: str | None = None
+    """The file's `path`, where this is that of a named set of topics."""
+
+    @property
+    def paths(self) -> WitnessPaths:
+        """Return the paths in the witness."""
+        return WitnessPaths(root=self.path, pair_root=self.pair_path)
+
+    def with_sets(self, names: Iterable[str]) -> "CoordinationConfig":
+        """Return the same, with what applications may do with the nodes of these named sets."""
+        grant = self.access.shared.get(self.paths.active)
+        if grant is None:
+            return self
+        of_sets = {self.paths.of_set(name).active: grant for name in names}
+        shared = MappingProxyType({**self.access.shared, **of_sets})
+        return replace(self, access=replace(self.access, shared=shared))
+
+    def of_set(self, name: str) -> "CoordinationConfig":
+        """Return the same for a named set of topics."""
+        paths = self.paths.of_set(name)
+        return replace(self, path=paths.root, pair_path=paths.pair_root)
 
 
 def read_coordination(section: Section) -> CoordinationConfig:
     """Take the whole section; raises ConfigurationError."""
-    addresses = section.addresses("zookeeper")
+    addresses = section.attempt(lambda: section.addresses("zookeeper"), ())
     path = section.string("path", "/kafka-dr")
     if not path.startswith("/") or path.endswith("/"):
-        raise section.error("path", f"{path!r} must begin with '/' and not end with it")
+        section.complain("path", f"{path!r} must begin with '/' and not end with it")
     if {".", ".."} & set(path.split("/")):
-        raise section.error("path", f"{path!r} must not have '.' or '..' for a part")
+        section.complain("path", f"{path!r} must not have '.' or '..' for a part")
     coordination = CoordinationConfig(
         zookeeper=joined(addresses),
         path=path,
         session_timeout_ms=section.integer("session_timeout_ms", 6_000, least=2_000, most=60_000),
-        access=_access(section, WitnessPaths(root=path)),
+        access=section.attempt(lambda: _access(section, WitnessPaths(root=path)), OPEN),
     )
     section.finish()
     return coordination
@@ -84,19 +107,20 @@ def joined(addresses: Sequence[Address]) -> str:
 
 
 def _access(section: Section, paths: WitnessPaths) -> ZooKeeperAccess:
-    auth, encryption = (
-        section.section(key, required=False) if key in section.values else None
-        for key in ("auth", "tls")
-    )
     section.known.extend(("auth", "tls"))
-    tls = None if encryption is None else read_tls(encryption)
-    if auth is None:
+    tls = None
+    if "tls" in section.values:
+        tls = section.attempt(lambda: read_tls(section.section("tls")))
+    if "auth" not in section.values:
         return ZooKeeperAccess(tls=tls)
+    auth = section.section("auth")
     mechanism = LoginMechanism(
         auth.choice("mechanism", tuple(one.value for one in LoginMechanism), "digest")
     )
     if mechanism is LoginMechanism.DIGEST_MD5 and find_spec("puresasl") is None:
-        raise auth.error("mechanism", "DIGEST-MD5 takes the Python package pure-sasl: install it")
+        raise auth.error(
+            "mechanism", f"DIGEST-MD5 takes the Python package pure-sasl: {install_command('sasl')}"
+        )
     username, password = auth.string("username"), auth.secret("password")
     if mechanism is LoginMechanism.DIGEST and ":" in username:
         raise auth.error("username", "must not hold a colon: ZooKeeper ends the name there")
@@ -109,8 +133,8 @@ def _access(section: Section, paths: WitnessPaths) -> ZooKeeperAccess:
     shared = {}
     if applications is not None:
         shared = {
-            paths.active: Grant(applications, Right.READ),
-            paths.groups: Grant(applications, Right.READ | Right.CREATE),
+            paths.active: Grant(applications, NodeRight.READ),
+            paths.groups: Grant(applications, NodeRight.READ | NodeRight.CREATE),
             f"{paths.groups}/": Grant(applications, ALL),
         }
     return ZooKeeperAccess(

@@ -4,12 +4,13 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from runtime.configuration.reading.section import Section
 from runtime.configuration.topic_names import DEFAULT_SEPARATOR, HEARTBEATS, SEPARATOR, TopicNames
-from runtime.configuration.yaml_section import Section
 
 # What MirrorMaker 2 leaves out by default: internal topics, and groups of tools.
 EXCLUDED_TOPICS: Final = (r".*[\-\.]internal", r".*\.replica", r"__.*")
@@ -122,6 +123,8 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "client_rack": "Fetch from the in-sync replica of this rack, where the source's brokers "
         "select replicas by rack (KIP-392).",
         "active_active": "Both directions run at once. It must be set in both flows.",
+        "chunk_kernel": "Walk what is fetched in native code, where that was built; `mirror check` "
+        "says. `false`: in Python, which does the same for more processor time.",
     }
 )
 """What each key of a flow is for, in the order in which they are read."""
@@ -236,6 +239,10 @@ class FlowConfig:
     """The flow runs whichever site is active, and others write to its target topics as well."""
     reads_uncommitted: bool = False
     """Records of open and of aborted transactions are mirrored too, as plain records."""
+    topic_set: str | None = None
+    """The set of topics that these are; None in a file without sets."""
+    has_chunk_kernel: bool = True
+    """What is fetched is walked in native code, where that was built."""
     client_rack: str | None = None
     """Where the mirror is: brokers with a replica selector name a follower nearby (KIP-392)."""
 
@@ -301,20 +308,28 @@ def read_site(section: Section, key: str, clusters: Collection[str]) -> str:
     """Return the name of a cluster of the file; raises ConfigurationError for another name."""
     name = section.string(key)
     if name not in clusters:
-        raise section.error(key, f"unknown cluster {name!r}; there are {', '.join(clusters)}")
+        raise section.error(key, unknown_cluster(name, clusters))
     return name
 
 
+def unknown_cluster(name: str, clusters: Collection[str]) -> str:
+    """Return what is wrong with a name that is none of the file's clusters."""
+    return f"unknown cluster {name!r}; there are {', '.join(clusters)}"
+
+
 def _patterns(section: Section, exclude: tuple[str, ...]) -> PatternSet:
-    texts = {
-        "include": section.strings("include", (".*",)),
-        "exclude": section.strings("exclude", exclude),
-    }
+    found: dict[str, list[re.Pattern[str]]] = {"include": [], "exclude": []}
+    for key, default in (("include", (".*",)), ("exclude", exclude)):
+        for pattern in section.strings(key, default):
+            compiled = section.attempt(partial(_pattern, section, key, pattern, re.DOTALL))
+            found[key] += [] if compiled is None else [compiled]
     section.finish()
-    compiled: dict[str, tuple[re.Pattern[str], ...]] = {}
-    for key, patterns in texts.items():
-        compiled[key] = tuple(_pattern(section, key, pattern, re.DOTALL) for pattern in patterns)
-    return PatternSet(include=compiled["include"], exclude=compiled["exclude"])
+    return PatternSet(include=tuple(found["include"]), exclude=tuple(found["exclude"]))
+
+
+def _read_patterns(section: Section, key: str, exclude: tuple[str, ...]) -> PatternSet:
+    read = partial(section.section, key, required=False)
+    return section.attempt(lambda: _patterns(read(), exclude), PatternSet(include=(), exclude=()))
 
 
 def _pattern(section: Section, key: str, text: str, flags: int = 0) -> re.Pattern[str]:
@@ -327,17 +342,17 @@ def _pattern(section: Section, key: str, text: str, flags: int = 0) -> re.Patter
 
 def read_flow(section: Section, clusters: Collection[str]) -> FlowConfig:
     """Return one flow of the file; raises ConfigurationError."""
-    source = read_site(section, "source", clusters)
-    target = read_site(section, "target", clusters)
+    source = section.attempt(partial(read_site, section, "source", clusters), "")
+    target = section.attempt(partial(read_site, section, "target", clusters), "")
     if source == target:
-        raise section.error("target", f"is the source too: {target!r}")
+        section.complain("target", f"is the source too: {target!r}")
     mebibyte = 1 << 20
     flow = FlowConfig(
         name=f"{source}->{target}",
         source=source,
         target=target,
-        topics=_patterns(section.section("topics", required=False), EXCLUDED_TOPICS),
-        groups=_patterns(section.section("groups", required=False), EXCLUDED_GROUPS),
+        topics=_read_patterns(section, "topics", EXCLUDED_TOPICS),
+        groups=_read_patterns(section, "groups", EXCLUDED_GROUPS),
         replication_factor=section.optional_integer("replication_factor", least=1, most=32767),
         fetch_max_bytes=section.integer(
             "fetch_max_bytes", 16 * mebibyte, least=1024, most=MOST_FETCH_BYTES
@@ -354,8 +369,13 @@ def read_flow(section: Section, clusters: Collection[str]) -> FlowConfig:
         balance_interval_ms=section.integer("balance_interval_ms", 30_000, least=500),
         policies=_policies(section),
         diverged_folder=Path(section.string("diverged_folder", DIVERGED_FOLDER)),
-        throttle=_throttle(section.section("throttle", required=False)),
-        settings=_settings(section.section("topic_settings", required=False)),
+        throttle=section.attempt(
+            lambda: _throttle(section.section("throttle", required=False)), ThrottleConfig()
+        ),
+        settings=section.attempt(
+            lambda: _settings(section.section("topic_settings", required=False)),
+            MIRROR_MAKERS_SETTINGS,
+        ),
         acls=AclSync(
             section.choice("acls", tuple(one.value for one in AclSync), AclSync.DOWNGRADED.value)
         ),
@@ -365,15 +385,17 @@ def read_flow(section: Section, clusters: Collection[str]) -> FlowConfig:
         ),
         is_prefixed=section.choice("names", ("identical", "prefixed"), "identical") == "prefixed",
         separator=_separator(section),
-        mirrormaker=_mirrormaker(section.section("mirrormaker", required=False)),
+        mirrormaker=section.attempt(
+            lambda: _mirrormaker(section.section("mirrormaker", required=False)),
+            MirrorMakerConfig(),
+        ),
         reads_uncommitted=section.choice("isolation", ISOLATIONS, ISOLATIONS[0]) == ISOLATIONS[1],
         client_rack=section.optional_string("client_rack"),
         is_active_active=section.boolean("active_active", default=False),
+        has_chunk_kernel=section.boolean("chunk_kernel", default=True),
     )
     if flow.is_active_active and flow.is_prefixed:
-        raise section.error(
-            "active_active", "with `names: prefixed` there is nothing to say it for"
-        )
+        section.complain("active_active", "with `names: prefixed` there is nothing to say it for")
     section.finish()
     return _without_heartbeats(flow)
 
@@ -381,7 +403,7 @@ def read_flow(section: Section, clusters: Collection[str]) -> FlowConfig:
 def _separator(section: Section) -> str:
     separator = section.string("separator", DEFAULT_SEPARATOR)
     if not SEPARATOR.fullmatch(separator):
-        raise section.error("separator", f"{separator!r} cannot be part of a topic's name")
+        section.complain("separator", f"{separator!r} cannot be part of a topic's name")
     return separator
 
 
@@ -420,9 +442,11 @@ def _throttle(section: Section) -> ThrottleConfig:
     of_topics = section.section("topics", required=False)
     topics: list[tuple[str, int]] = []
     for pattern in of_topics.values:
-        _pattern(of_topics, pattern, pattern)
-        rate = of_topics.integer(pattern, None, least=1024, most=1 << 40)
-        topics.append((pattern, rate))
+        of_topics.attempt(partial(_pattern, of_topics, pattern, pattern))
+        rate = of_topics.attempt(
+            partial(of_topics.integer, pattern, None, least=1024, most=1 << 40)
+        )
+        topics += [] if rate is None else [(pattern, rate)]
     section.finish()
     return ThrottleConfig(flow=flow, topics=tuple(topics))
 

@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from runtime.configuration.yaml_section import Section
+from runtime.configuration.reading.section import Section
 from runtime.pages.page_door import (
     UNGUARDED,
     PageDoor,
     PageTls,
-    Reader,
+    PageUser,
     is_loopback,
     reader_context,
     server_context,
 )
-from wire.net.tls import reason_of
+from wire.net.tls_context import reason_of
 
 MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -41,8 +41,8 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "metrics.tls.key_password_file": "A file that holds `key_password`.",
         "metrics.tls.ca": "The authorities of the certificate, for `mirror status`. Without it the "
         "system's.",
-        "metrics.tls.client_ca": "Only readers with a certificate of these authorities connect, "
-        "for `/health` as well.",
+        "metrics.tls.client_ca": "Only readers with a certificate of these authorities get a page "
+        "other than `/health/live` and `/health/ready`.",
     }
 )
 """What each key is for."""
@@ -64,12 +64,14 @@ class MetricsConfig:
 def read_metrics(section: Section) -> MetricsConfig:
     """Take the whole section; raises ConfigurationError."""
     host = section.string("host", "127.0.0.1")
-    door = _door(section)
+    door = section.attempt(lambda: _door(section))
     is_unguarded = section.boolean("unguarded", default=False)
-    if is_unguarded and door.is_guarded:
-        raise section.error("unguarded", "stands beside what guards the pages: one of them is true")
-    if not (is_unguarded or door.is_guarded or is_loopback(host)):
-        raise section.error(
+    if door is None:
+        door = UNGUARDED
+    elif is_unguarded and door.is_guarded:
+        section.complain("unguarded", "stands beside what guards the pages: one of them is true")
+    elif not (is_unguarded or door.is_guarded or is_loopback(host)):
+        section.complain(
             "host",
             f"{host} is reached by others: name what readers have to show (token_file, username and"
             " password_file, or tls.client_ca), or say `unguarded: true`",
@@ -91,6 +93,7 @@ def _door(section: Section) -> PageDoor:
     token = section.secret("token", required=False)
     username = section.optional_string("username")
     password = section.secret("password", required=username is not None)
+    section.require("username")
     if password is not None and username is None:
         raise section.error("password", "is of no use without a username")
     if username is not None and ":" in username:
@@ -98,7 +101,7 @@ def _door(section: Section) -> PageDoor:
     tls = read_server_tls(section.section("tls", required=False), has_readers=True)
     reader = None
     if username is not None and password is not None:
-        reader = Reader(username=username, password=password)
+        reader = PageUser(username=username, password=password)
     return PageDoor(tls=tls, token=token, reader=reader)
 
 

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from runtime.configuration.reading.mistakes import ConfigurationError
+
 _ESCAPED: Final = re.compile(r"\\(?:u(?P<code>[0-9A-Fa-f]{4})|(?P<character>.?))", re.DOTALL)
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-
-
-class ConfigurationError(ValueError):
-    """A setting nobody can use; the message is one line naming the file, the line and the key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

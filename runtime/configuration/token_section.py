@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from runtime.configuration.yaml_section import Section
+from runtime.configuration.reading.section import Section
 from runtime.tokens.https import parse_https
 from runtime.tokens.token_command import TokenCommand
 from runtime.tokens.token_endpoint import TokenEndpoint
 from runtime.tokens.token_file import TokenFile
 from wire.net.security import Tls, TokenSource
-from wire.net.tls import make_context, reason_of
+from wire.net.tls_context import make_context, reason_of
 
 SOURCES: Final = ("token_file", "token_command", "token_endpoint")
 OF_ENDPOINT: Final = (
@@ -51,6 +51,7 @@ def read_token_source(sasl: Section) -> TokenSource:
     if len(named) > 1:
         raise sasl.error(named[1], f"stands beside {named[0]!r}: one of them is enough")
     file, command = sasl.file_path("token_file", is_secret=True), sasl.strings("token_command", ())
+    sasl.require(*named)
     endpoint = _endpoint(sasl)
     if endpoint is not None:
         return endpoint
@@ -71,6 +72,7 @@ def _endpoint(sasl: Section) -> TokenEndpoint | None:
     ca = sasl.file_path("token_endpoint_ca")
     if url is None:
         return None
+    sasl.require("client_secret", "client_secret_file", "token_endpoint_ca")
     if client_id is None or secret is None:
         raise sasl.missing("client_id" if client_id is None else "client_secret")
     try:

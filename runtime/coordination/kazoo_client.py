@@ -15,7 +15,7 @@ from kazoo.security import ACL, Id
 
 from runtime.coordination.zookeeper_access import Grant, LoginMechanism, ZooKeeperAccess
 from wire.net.security import Tls, reveal
-from wire.net.tls import make_context, reason_of
+from wire.net.tls_context import RenewedContext, reason_of, renewed_client_context
 
 RECONNECT_DELAY_S: Final = 1.0  # kazoo's own default backs off up to an hour
 
@@ -26,6 +26,7 @@ class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo is 
     def __init__(self, tls: Tls) -> None:
         super().__init__()
         self._tls = tls
+        self._renewed: RenewedContext | None = None
 
     def create_connection(  # type: ignore[override, unused-ignore]
         self,
@@ -34,17 +35,33 @@ class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo is 
         timeout: float,
         **_: object,
     ) -> socket.socket:
-        context = make_context(self._tls)
+        context = self._read_context()
         plain = socket.create_connection(address, timeout)
         try:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return context.wrap_socket(plain, server_hostname=hostname)
+        except ssl.SSLCertVerificationError as fault:
+            plain.close()
+            why = f"its certificate is not trusted: {reason_of(fault)} ({self._tls.trusted})"
+            raise ConnectionAbortedError(ECONNABORTED, f"TLS: {why}") from fault
         except ssl.SSLError as fault:
             plain.close()
-            raise ConnectionAbortedError(ECONNABORTED, f"TLS: {reason_of(fault)}") from fault
+            why = f"{reason_of(fault)} ({self._tls.shown})"
+            raise ConnectionAbortedError(ECONNABORTED, f"TLS: {why}") from fault
         except BaseException:
             plain.close()
             raise
+
+    def _read_context(self) -> ssl.SSLContext:
+        """Raise OSError that names the files, after which kazoo tries again."""
+        try:
+            if self._renewed is None:
+                self._renewed = renewed_client_context(self._tls)
+            return self._renewed.current()
+        except OSError as fault:
+            why = reason_of(fault) if isinstance(fault, ssl.SSLError) else fault.strerror
+            named = f"TLS: {why} ({self._tls.trusted}; {self._tls.shown})"
+            raise ConnectionAbortedError(ECONNABORTED, named) from fault
 
 
 def make_client(
@@ -81,7 +98,7 @@ def make_client(
             read_timeout_ms, connect_timeout_ms = connect(*arguments)
         except AuthFailedError as error:
             # kazoo would stop for ever, and the password's file may be right in a minute.
-            fault = ConnectionDropped("the login is refused")
+            fault = ConnectionDropped(f"the login is refused ({access.origin})")
             if on_refused is not None:
                 on_refused(str(fault))
             raise fault from error
@@ -121,6 +138,21 @@ def _log_in(client: KazooClient, access: ZooKeeperAccess) -> ZooKeeperAccess:
         "username": login.username,
         "password": reveal(login.password),
     }
+    return held
+
+
+def log_in_again(client: KazooClient, access: ZooKeeperAccess) -> ZooKeeperAccess:
+    """Log in with what the password's file holds now, on the connection there is; return that.
+
+    Of use with the digest scheme alone: it takes every password, for another identity each. What
+    SASL refuses has no connection. Raises nothing; an answer is not waited for.
+    """
+    login = access.login
+    if login is None or login.mechanism is not LoginMechanism.DIGEST:
+        return access
+    held = _log_in(client, access)
+    for scheme, credential in tuple(client.auth_data):
+        client.add_auth_async(scheme, credential)
     return held
 
 

@@ -65,9 +65,13 @@ class KnownEnds:
         A source may have come back since a mirror ended that had found it silent. News of the
         future are of another clock, and tell nothing.
         """
+        return abs(now_ms - self.at_ms) <= self.overdue_ms
+
+    @property
+    def overdue_ms(self) -> float:
+        """After so long without others a mirror that writes such news has ended."""
         names = sum(len(topic) for topic in {topic for topic, _ in self.ends})
-        due_ms = 1_000 * rest_s(names + PARTITION_BYTES * len(self.ends)) + LATE_MS
-        return abs(now_ms - self.at_ms) <= due_ms
+        return 1_000 * rest_s(names + PARTITION_BYTES * len(self.ends)) + LATE_MS
 
     def kept(
         self, earlier: "KnownEnds | None", partitions: Collection[TopicPartition]

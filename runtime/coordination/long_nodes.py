@@ -4,10 +4,10 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from runtime.coordination.long_document import LongDocument, PartMissing, join, references
-from runtime.coordination.zookeeper import Check, Delete, Node, NodeExists, NoNode, ZooKeeper
+from runtime.coordination.zookeeper import Check, Delete, NodeExists, NoNode, ZNode, ZooKeeper
 
 
-async def read_document(zookeeper: ZooKeeper, path: str, parts_path: str) -> Node | None:
+async def read_document(zookeeper: ZooKeeper, path: str, parts_path: str) -> ZNode | None:
     """Return a head's node with the whole document as its data; None where there is none.
 
     A head that is written anew meanwhile is read again. Raises ValueError naming what is wrong with

@@ -1,25 +1,30 @@
 """The registries of writers in the witness, and map records written under a registered producer."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import replace
 from typing import Any, Final
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from runtime.coordination.map_writers import (
     CONFIRM_AGAIN_MS,
+    NOBODY,
     TO_ADOPT,
     WITHOUT_ID,
+    MapReading,
     MapWriters,
-    Reading,
+    Registration,
+    WitnessOutdated,
     Writers,
     WritersUnknown,
     begun_writers,
+    number_record,
 )
 from runtime.coordination.witness import WitnessGarbled, WitnessPaths, assigned_writers
 from runtime.coordination.zookeeper import (
     BadVersion,
-    Node,
     NodeExists,
     NoNode,
+    ZNode,
     ZooKeeper,
     ZooKeeperFault,
 )
@@ -61,7 +66,7 @@ class WitnessWriters:
         self._of_checkpoints = of_checkpoints
         path = paths.checkpoint_writers if of_checkpoints else paths.map_writers
         self._path: Final = path(source, target)
-        self._assignment: Final = paths.assignment(source, target)
+        self._assignment: Final = paths.of_pair.assignment(source, target)
         self._known: MapWriters | None = None
         self._looked_ms = 0
         self._foreign: set[int] = {WITHOUT_ID}
@@ -76,7 +81,7 @@ class WitnessWriters:
         adopted_before: int = await _understood(self._path, lambda: self._begin(end, topic_id.hex))
         return adopted_before
 
-    async def _read(self, node: Node | None) -> MapWriters:
+    async def _read(self, node: ZNode | None) -> MapWriters:
         """Return what a node says; without one, of a flow that ran, that all is to be adopted."""
         if node is not None:
             return MapWriters.decode(node.data)
@@ -85,10 +90,12 @@ class WitnessWriters:
         return MapWriters(adopts=await self._zookeeper.exists(self._assignment))
 
     async def _begin(self, end: int, topic_id: str) -> int:
+        await self._zookeeper.sync()  # a server that lags behind is no old copy
         while True:
             node = await self._zookeeper.get(self._path)
             known = await self._read(node)
-            begun = begun_writers(known, end, topic_id, now_ms())
+            self._require_newer(known)
+            begun = _with_id(begun_writers(known, end, topic_id, now_ms()))
             if known.adopts:
                 for producer_id in await self._at_work():
                     begun = begun.with_producer(producer_id, now_ms())
@@ -97,7 +104,7 @@ class WitnessWriters:
                     await self._put(node, begun)
             except (NodeExists, NoNode, BadVersion):
                 continue
-            self._known = begun
+            self._remember(begun)
             return end if known.adopts else 0
 
     async def _at_work(self) -> frozenset[int]:
@@ -110,34 +117,38 @@ class WitnessWriters:
         node = await self._zookeeper.get(self._assignment)
         return frozenset() if node is None else assigned_writers(node.data)
 
-    async def _put(self, node: Node | None, wanted: MapWriters) -> None:
+    async def _put(self, node: ZNode | None, wanted: MapWriters) -> None:
         """Write the node, if it is as it was read; raises NodeExists, NoNode or BadVersion."""
         if node is None:
             await self._zookeeper.create(self._path, wanted.encode(), make_parents=True)
         else:
             await self._zookeeper.set(self._path, wanted.encode(), version=node.version)
 
-    async def register(self, producer_id: int, in_log: Collection[int] | None = None) -> None:
+    async def register(
+        self, producer_id: int, in_log: Collection[int] | None = None
+    ) -> Registration:
         """Write the id to the witness, unless that was done within CONFIRM_AGAIN_MS."""
         at_ms = now_ms()
-        if at_ms - self._confirmed_ms.get(producer_id, -CONFIRM_AGAIN_MS) < CONFIRM_AGAIN_MS:
-            return
-        await _understood(self._path, lambda: self._register(producer_id, at_ms, in_log))
-        self._confirmed_ms[producer_id] = at_ms
+        if at_ms - self._confirmed_ms.get(producer_id, -CONFIRM_AGAIN_MS) >= CONFIRM_AGAIN_MS:
+            await _understood(self._path, lambda: self._register(producer_id, at_ms, in_log))
+            self._confirmed_ms[producer_id] = at_ms
+        return NOBODY if self._known is None else self._known.newest
 
     async def _register(self, producer_id: int, at_ms: int, in_log: Collection[int] | None) -> None:
+        await self._zookeeper.sync()
         while True:
             node = await self._zookeeper.get(self._path)
             before = (self._known or MapWriters()) if node is None else await self._read(node)
-            known = before.with_producer(producer_id, at_ms, in_log)
+            self._require_newer(before)
+            known = _with_id(before.with_producer(producer_id, at_ms, in_log))
             try:
                 await self._put(node, known)
             except (NodeExists, NoNode, BadVersion):
                 continue
-            self._known = known
+            self._remember(known)
             return
 
-    async def believes(self, producer_id: int, offset: int, reading: Reading) -> bool:
+    async def believes(self, producer_id: int, offset: int, reading: MapReading) -> bool:
         """Ask the witness again, all its servers in step, before a producer is called foreign.
 
         What is to be adopted is believed. Whoever has written before the reading began had
@@ -172,8 +183,33 @@ class WitnessWriters:
     async def _look(self) -> MapWriters:
         self._looked_ms = now_ms()
         await self._zookeeper.sync()
-        self._known = await self._read(await self._zookeeper.get(self._path))
-        return self._known
+        known = await self._read(await self._zookeeper.get(self._path))
+        self._remember(known)
+        return known
+
+    async def require_known(self, one: Registration) -> None:
+        """Ask the witness again, all its servers in step, before it is called an old copy."""
+        if self._known is None or self._known.is_before(one):
+            known = await self._asked()
+            if known.is_before(one):
+                raise self._outdated(one, known)
+
+    def _remember(self, known: MapWriters) -> None:
+        self._require_newer(known)
+        self._known = known
+
+    def _require_newer(self, known: MapWriters) -> None:
+        """Raise WitnessOutdated where the witness knows less than it has told before."""
+        if self._known is not None and known.is_before(self._known.newest):
+            raise self._outdated(self._known.newest, known)
+
+    def _outdated(self, one: Registration, known: MapWriters) -> WitnessOutdated:
+        return WitnessOutdated(
+            f"{self._path}: the witness is an old copy: writer {one.number} of the topic has"
+            f" registered, and it knows of {known.number}, so it takes records of the mirror for"
+            " somebody else's; `failover recover` shows it, and with --write the topic is believed"
+            " as it is"
+        )
 
 
 class Anybody:
@@ -187,13 +223,20 @@ class Anybody:
         """Raise WritersUnknown."""
         raise WritersUnknown(self._reason)
 
-    async def register(self, _: int, __: Collection[int] | None = None) -> None:
+    async def register(self, _: int, __: Collection[int] | None = None) -> Registration:
         """Raise WritersUnknown: nothing may be written."""
         raise WritersUnknown(self._reason)
 
-    async def believes(self, _: int, __: int, ___: Reading) -> bool:
+    async def require_known(self, _: Registration) -> None:
+        """Do nothing: nobody is called foreign."""
+
+    async def believes(self, _: int, __: int, ___: MapReading) -> bool:
         """Return True."""
         return True
+
+
+def _with_id(known: MapWriters) -> MapWriters:
+    return known if known.registry else replace(known, registry=uuid4().hex)
 
 
 async def _understood(path: str, step: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ANN401
@@ -226,7 +269,7 @@ async def append_to_map(
     seen = (await cluster.metadata([topic])).topics[topic]
     await writers.begin(end=end, topic_id=seen.topic_id)
     producer_id, producer_epoch = await new_producer_id(cluster)
-    await writers.register(producer_id)
+    records = [number_record(await writers.register(producer_id)), *records]
     stamp = now_ms()
     for first in range(0, len(records), RECORDS_A_BATCH):
         batch = build_batch(

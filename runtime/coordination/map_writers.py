@@ -12,17 +12,26 @@ producers that may be at work now stay registered for it.
 
 A map of before there were registrations is adopted once: what it held at that time is believed,
 whoever has written it. The checkpoints of groups are believed in the same way.
+
+A registry has an id, and its registrations have numbers. Each writer begins with a map record that
+has both. Where a map holds a later number of this registry than the witness knows, of a producer
+that the witness does not know, the witness is an old copy: what it calls foreign may be the
+mirror's. Nobody acts on that map then. A client that writes such a record stops its readers, and
+moves nothing, as with forged evidence. Another pair on the cluster has a registry of its own.
 """
 
 import json
-from collections.abc import Collection, Mapping
+import struct
+from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 from uuid import UUID
 
 from runtime.coordination.witness import WitnessGarbled
 from runtime.foreign_json import read_json, text, whole_number
 from wire.net.errors import NetworkFault
+from wire.record_batch import Record
+from wire.topic_partition import TopicPartition
 
 CONFIRM_AGAIN_MS: Final = 3_600_000
 """A writer registers again after so long, before it writes: it is never forgotten."""
@@ -31,14 +40,59 @@ UNSEEN_KEPT_MS: Final = 24 * 3_600_000
 """A producer without a record in the log is forgotten after so long."""
 MOST_UNSEEN: Final = 5_000
 """Of producers without a record in the log the newest are kept."""
+MOST_ABOUT: Final = 100_000
+"""Anybody who may write to a map can name partitions; so many are remembered."""
 MOST_NAMED: Final = 100
 """Foreign producers are named up to so many; the records of all are counted."""
+MOST_TOLD_APART: Final = 10_000
+"""The records of so many foreign producers are counted by producer."""
+LARGEST_NUMBER: Final = 1 << 62
+"""Numbers grow, and a map record has room for an int64."""
+LOST_AT_MOST: Final = 1_000_000
+"""More writers than may have registered since a copy of the witness was made."""
 WITHOUT_ID: Final = -1
 """The producer id of every plain producer."""
 
 
+_NUMBER_KIND: Final = struct.pack(">h", 9)
+"""A kind of record of its own in a map."""
+_NUMBER: Final = struct.Struct(">hq")
+_VALUE_VERSION: Final = 0
+_ID_BYTES: Final = 16
+
+
 class WritersUnknown(NetworkFault):
     """The witness does not say who may write a map; nothing of it can be believed meanwhile."""
+
+
+class WitnessOutdated(WritersUnknown):
+    """The witness is an old copy: it does not know who has registered since."""
+
+
+class Registration(NamedTuple):
+    """One registration: the id of its registry, in hex, and its number there."""
+
+    registry: str
+    number: int
+
+
+NOBODY: Final = Registration("", 0)
+
+
+def number_record(registration: Registration) -> tuple[bytes, bytes]:
+    """Return key and value of the record by which the writer of this registration begins."""
+    key = _NUMBER_KIND + bytes.fromhex(registration.registry)
+    return key, _NUMBER.pack(_VALUE_VERSION, registration.number)
+
+
+def number_in(key: bytes | None, value: bytes | None) -> Registration | None:
+    """Return the registration that a map record names, None for all other records."""
+    if key is None or len(key) != len(_NUMBER_KIND) + _ID_BYTES or key[:2] != _NUMBER_KIND:
+        return None
+    if value is None or len(value) != _NUMBER.size:
+        return None
+    version, number = _NUMBER.unpack(value)
+    return Registration(key[2:].hex(), number) if version == _VALUE_VERSION else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +101,16 @@ class MapWriters:
 
     `registered` has the time of registration in ms by producer id. Batches before `adopted_before`
     in the topic of this id were adopted. `adopts` tells the next writer to adopt what is there.
+    `registry` is its id, and `number` grows with each producer that registers; registries of
+    earlier versions have neither.
     """
 
     registered: Mapping[int, int] = field(default_factory=dict)
     adopted_before: int = 0
     topic_id: str = ""
     adopts: bool = False
+    number: int = 0
+    registry: str = ""
 
     def believes(self, producer_id: int, offset: int) -> bool:
         """Tell whether the batch of this producer at this offset is a registered writer's."""
@@ -69,7 +127,26 @@ class MapWriters:
             for one in unseen:
                 if one not in recent or one not in unseen[-MOST_UNSEEN:]:
                     del known[one]
-        return replace(self, registered={**known, producer_id: at_ms})
+        number = self.number + (producer_id not in self.registered)
+        return replace(self, registered={**known, producer_id: at_ms}, number=number)
+
+    @property
+    def newest(self) -> Registration:
+        """Return the newest registration."""
+        return Registration(self.registry, self.number)
+
+    def is_before(self, one: Registration) -> bool:
+        """Tell whether this knows the registry, and not that registration, nor adopts it."""
+        return not self.adopts and one.registry == self.registry and one.number > self.number
+
+    def adopting(self) -> "MapWriters":
+        """Return the same with its topic to be adopted as it is, by the next writer.
+
+        What was registered since this copy was made had numbers, too: none is given again.
+        """
+        if self.adopts:
+            return self
+        return replace(self, adopts=True, number=self.number + LOST_AT_MOST)
 
     def encode(self) -> bytes:
         """Return the JSON of the node."""
@@ -79,6 +156,8 @@ class MapWriters:
                 "adopted_before": self.adopted_before,
                 "topic_id": self.topic_id,
                 "adopts": self.adopts,
+                "number": self.number,
+                "registry": self.registry,
             },
             separators=(",", ":"),
         ).encode()
@@ -96,6 +175,8 @@ class MapWriters:
                 adopted_before=whole_number(found["adopted_before"]),
                 topic_id=text(found["topic_id"]),
                 adopts=found["adopts"] is True,
+                number=whole_number(found.get("number", 0), LARGEST_NUMBER),
+                registry=_registry_id(found.get("registry", "")),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise WitnessGarbled(
@@ -103,36 +184,127 @@ class MapWriters:
             ) from error
 
 
+def _registry_id(value: object) -> str:
+    known = text(value)
+    if known and len(bytes.fromhex(known)) != _ID_BYTES:
+        raise ValueError(f"{known!r:.80} is no id of a registry")
+    return known
+
+
 TO_ADOPT: Final = MapWriters(adopts=True)
 """What a restored witness says: it has lost the producers, and the map is adopted as it is."""
 
 
+def _every_topic(_: str) -> bool:
+    return True
+
+
+@dataclass(slots=True)
+class ForeignWriter:
+    """The records of one producer that is not registered."""
+
+    first: int
+    """The lowest offset."""
+    count: int = 0
+    speaks_of_ours: bool = False
+    speaks_of_others: bool = False
+    """Of other topics than those that the reader is concerned with."""
+
+    @property
+    def is_another_pairs(self) -> bool:
+        """Whether all that it says of partitions is of other topics."""
+        return self.speaks_of_others and not self.speaks_of_ours
+
+
 @dataclass(slots=True)
 class ForeignRecords:
-    """The records of a map topic that nobody registered has written."""
+    """The records of a map topic that nobody registered has written.
 
-    count: int = 0
-    by_producer: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """The first offset and the number of records of each, of the first MOST_NAMED."""
+    Pairs of other topics have their maps in the same topic, where their sites have the same names.
+    A producer that speaks only of topics that the reader is not `concerned` with is of such a pair,
+    and nothing of it is counted or named.
+    """
 
-    def note(self, producer_id: int, offset: int) -> None:
-        """Count one."""
-        self.count += 1
-        if producer_id in self.by_producer or len(self.by_producer) < MOST_NAMED:
-            first, times = self.by_producer.get(producer_id, (offset, 0))
-            self.by_producer[producer_id] = (min(first, offset), times + 1)
+    concerned: Callable[[str], bool] = _every_topic
+    writers: dict[int, ForeignWriter] = field(default_factory=dict)
+    """By producer id, the first MOST_TOLD_APART."""
+    about: set[TopicPartition] = field(default_factory=set)
+    """The partitions that they speak of, up to MOST_ABOUT; not those of plain producers alone."""
+    _count_of_more: int = 0
+
+    @property
+    def count(self) -> int:
+        """The number of records."""
+        return self._count_of_more + sum(one.count for one in self._ours.values())
+
+    @property
+    def _ours(self) -> dict[int, ForeignWriter]:
+        return {key: one for key, one in self.writers.items() if not one.is_another_pairs}
+
+    @property
+    def producers(self) -> Collection[int]:
+        """The producer ids of those that are told apart."""
+        return self._ours.keys()
+
+    @property
+    def is_of_any(self) -> bool:
+        """Whether they speak of too many partitions to tell of which not."""
+        return len(self.about) >= MOST_ABOUT
+
+    def speaks_of(self, partition: TopicPartition) -> bool:
+        """Tell whether any may speak of this partition."""
+        return self.is_of_any or partition in self.about
+
+    def speaks_of_topics(self, of: Callable[[str], bool]) -> bool:
+        """Tell whether any may speak of such a topic."""
+        return self.is_of_any or any(of(one.topic) for one in self.about)
+
+    def note(self, producer_id: int, offset: int, about: Set[TopicPartition] = frozenset()) -> None:
+        """Count one that speaks of these partitions; no mirror writes as a plain producer."""
+        if not self.is_of_any and producer_id != WITHOUT_ID:
+            self.about |= about
+        writer = self.writers.get(producer_id)
+        if writer is None:
+            if len(self.writers) >= MOST_TOLD_APART:
+                self._count_of_more += 1
+                return
+            writer = self.writers[producer_id] = ForeignWriter(offset)
+        writer.first = min(writer.first, offset)
+        writer.count += 1
+        for one in about:
+            is_ours = self.concerned(one.topic)
+            writer.speaks_of_ours |= is_ours
+            writer.speaks_of_others |= not is_ours
 
     def describe(self) -> list[str]:
-        """Return a line about each producer."""
+        """Return a line about each producer, of the first MOST_NAMED."""
         return [
-            f"{times} of producer id {producer_id}"
-            f"{' (a plain producer)' if producer_id == WITHOUT_ID else ''}, from offset {first} on"
-            for producer_id, (first, times) in sorted(self.by_producer.items())
+            f"{one.count} of producer id {producer_id}"
+            f"{' (a plain producer)' if producer_id == WITHOUT_ID else ''}, from offset {one.first}"
+            " on"
+            for producer_id, one in sorted(self._ours.items())[:MOST_NAMED]
         ]
 
 
+async def note_unbelieved(
+    writers: "Writers",
+    foreign: ForeignRecords,
+    producer_id: int,
+    record: Record,
+    about: Set[TopicPartition] = frozenset(),
+) -> None:
+    """Count a record that is not believed, unless the witness should know its writer.
+
+    Raises WritersUnknown, of which WitnessOutdated is one.
+    """
+    foreign.note(producer_id, record.offset, about)
+    registration = number_in(record.key, record.value)
+    if registration is not None:
+        await writers.require_known(registration)
+
+
 @dataclass(slots=True)
-class Reading:
+class MapReading:
     """One reading of a map up to the end that the log had when it began."""
 
     is_told: bool = False
@@ -145,11 +317,16 @@ class Writers(Protocol):
     async def begin(self, *, end: int, topic_id: UUID) -> int:
         """Have a registry; return before which offset its map was adopted just now, 0 if not."""
 
-    async def register(self, producer_id: int, in_log: Collection[int] | None = None, /) -> None:
-        """Return when everybody who reads the map may believe this producer."""
+    async def register(
+        self, producer_id: int, in_log: Collection[int] | None = None, /
+    ) -> Registration:
+        """Return the newest one once everybody who reads the map may believe this producer."""
 
-    async def believes(self, producer_id: int, offset: int, reading: Reading, /) -> bool:
+    async def believes(self, producer_id: int, offset: int, reading: MapReading, /) -> bool:
         """Tell whether a batch is to be believed."""
+
+    async def require_known(self, one: Registration, /) -> None:
+        """Raise WitnessOutdated where the witness is older than a registration of its own."""
 
 
 def begun_writers(known: MapWriters, end: int, topic_id: str, now_ms: int) -> MapWriters:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from runtime.coordination.zookeeper_access import Grant, Identity, Right, ZooKeeperAccess
+from runtime.coordination.zookeeper_access import Grant, Identity, NodeRight, ZooKeeperAccess
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +35,23 @@ def foreign_of(
     return ForeignRights(path, foreign, missing) if foreign or missing else None
 
 
-def _by_identity(grants: Iterable[Grant]) -> Mapping[Identity, Right]:
-    found: dict[Identity, Right] = {}
+def _by_identity(grants: Iterable[Grant]) -> Mapping[Identity, NodeRight]:
+    found: dict[Identity, NodeRight] = {}
     for grant in grants:
-        found[grant.identity] = found.get(grant.identity, Right(0)) | grant.rights
+        found[grant.identity] = found.get(grant.identity, NodeRight(0)) | grant.rights
     return found
 
 
-def _beyond(some: Mapping[Identity, Right], others: Mapping[Identity, Right]) -> tuple[Grant, ...]:
+def _beyond(
+    some: Mapping[Identity, NodeRight], others: Mapping[Identity, NodeRight]
+) -> tuple[Grant, ...]:
     """Return the rights in `some` that are not in `others`."""
     return tuple(
         Grant(identity, beyond)
         for identity, rights in some.items()
-        if (beyond := rights & ~others.get(identity, Right(0)))
+        if (beyond := rights & ~others.get(identity, NodeRight(0)))
     )
 
 
-def _said(rights: Right) -> str:
-    return "+".join(right.name.lower() for right in Right if right in rights and right.name)
+def _said(rights: NodeRight) -> str:
+    return "+".join(right.name.lower() for right in NodeRight if right in rights and right.name)

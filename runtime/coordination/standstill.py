@@ -60,6 +60,17 @@ def read_worker(data: bytes) -> tuple[Standstill, ...]:
         raise WitnessGarbled(f"witness: no valid member: {data[:80]!r}: {error}") from error
 
 
+def not_known(
+    partitions: Collection[TopicPartition], path: str, fault: WitnessGarbled, remedy: str
+) -> tuple[Standstill, ...]:
+    """Return each of these as if it stood still: a node that may tell of it is not understood."""
+    cause = f"whether it goes on is not known, by {path}: {fault}"
+    return tuple(
+        Standstill(partition=partition, cause=cause, remedy=remedy)
+        for partition in sorted(partitions)
+    )
+
+
 def read_paused(
     data: bytes, flow: str, partitions: Collection[TopicPartition]
 ) -> tuple[Standstill, ...]:

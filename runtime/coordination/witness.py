@@ -14,10 +14,16 @@
 <path>/mirror/<source>-<target>/orders       mirror.state.orders: what is paused, what to restart
 <path>/mirror/<source>-<target>/map-writers  MapWriters: the producers that may write the map
 <path>/mirror/<source>-<target>/checkpoint-writers  MapWriters: those that may write checkpoints
+<path>/mirror/<source>-<target>/making-producer  ephemeral: who makes the mirror's producer id
 <path>/failover/lease                        ephemeral: the one controller
+<path>/failover/hold                         failover.automatic.hold: nothing is to be promoted
+<path>/failover/votes/<voter>                failover.automatic.votes, ephemeral: what it sees
 <path>/failover/journal/<epoch>              the journal of one promotion, owned by failover
 <path>/failover/journal-parts/<epoch>/<part> what is long of it (runtime.coordination.long_document)
 <path>/groups/<group>/<member>               ephemeral, of failover.client.position_handover
+<path>/patterns                              SetTopics, of a named set alone
+<path>/sets                                  of sets of topics: each has a path of its own below,
+                                             for all but what they share (`WitnessPaths.of_pair`)
 """
 
 import json
@@ -145,6 +151,17 @@ class RunningFlow(_JsonNode):
     settings: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetTopics(_JsonNode):
+    """The patterns of a named set of topics, as the file had them when the set began.
+
+    By other patterns a topic would move to where its new set is active, without a promotion.
+    """
+
+    KIND: ClassVar[str] = "set of topics"
+    topics: str
+
+
 def assigned_partitions(data: bytes) -> frozenset[TopicPartition]:
     """Return the partitions that an assignment gives to anybody: all that the flow knew of.
 
@@ -179,14 +196,39 @@ def assigned_writers(data: bytes) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WitnessPaths:
-    """The paths below `root`, the configuration's coordination.path."""
+    """The paths below `root`: the configuration's coordination.path, or that of one set of topics.
+
+    Some nodes are the pair's, whichever set asks. The lease is one, since both sites have one fence
+    each. So are the maps' writers, since all sets of a direction share its map.
+    """
 
     root: str
+    pair_root: str | None = None
+    """The configuration's coordination.path, of a named set."""
+
+    @property
+    def of_pair(self) -> "WitnessPaths":
+        """Return the paths of the pair, which are those of the default set."""
+        return self if self.pair_root is None else WitnessPaths(root=self.pair_root)
+
+    @property
+    def sets(self) -> str:
+        """Return the parent of all named sets of topics."""
+        return f"{self.of_pair.root}/sets"
+
+    def of_set(self, name: str) -> "WitnessPaths":
+        """Return the paths of a named set."""
+        return WitnessPaths(root=f"{self.sets}/{name}", pair_root=self.of_pair.root)
 
     @property
     def pair(self) -> str:
         """Return the path of the Pair."""
         return f"{self.root}/pair"
+
+    @property
+    def patterns(self) -> str:
+        """Return the path of a named set's SetTopics."""
+        return f"{self.root}/patterns"
 
     @property
     def active(self) -> str:
@@ -201,7 +243,16 @@ class WitnessPaths:
     @property
     def lease(self) -> str:
         """Return the path of the controller's ephemeral node."""
-        return f"{self.root}/failover/lease"
+        return f"{self.of_pair.root}/failover/lease"
+
+    @property
+    def hold(self) -> str:
+        """Return the path of an operator's hold, which keeps promotions from beginning."""
+        return f"{self.of_pair.root}/failover/hold"
+
+    def vote(self, voter: str) -> str:
+        """Return the path of the ephemeral vote of one `failover serve`."""
+        return f"{self.of_pair.root}/failover/votes/{voter}"
 
     @property
     def journals(self) -> str:
@@ -259,11 +310,15 @@ class WitnessPaths:
 
     def map_writers(self, source: str, target: str) -> str:
         """Return the path of the producer ids that may write a flow's map."""
-        return f"{self.flow(source, target)}/map-writers"
+        return f"{self.of_pair.flow(source, target)}/map-writers"
 
     def checkpoint_writers(self, source: str, target: str) -> str:
         """Return the path of the producer ids that may write a flow's checkpoints."""
-        return f"{self.flow(source, target)}/checkpoint-writers"
+        return f"{self.of_pair.flow(source, target)}/checkpoint-writers"
+
+    def making_producer(self, source: str, target: str) -> str:
+        """Return the path of the leader that makes the producer by which all sets are mirrored."""
+        return f"{self.of_pair.flow(source, target)}/making-producer"
 
     def orders(self, source: str, target: str) -> str:
         """Return the path of the orders that people have given for a flow."""
@@ -272,7 +327,7 @@ class WitnessPaths:
     @property
     def groups(self) -> str:
         """Return the parent of all groups whose members follow the active site."""
-        return f"{self.root}/groups"
+        return f"{self.of_pair.root}/groups"
 
     def group(self, group_id: str) -> str:
         """Return the parent of a group's members that follow the active site.

@@ -19,7 +19,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import WatchedEvent
 
 from runtime.coordination.kazoo_client import kazoo_acl, make_client
-from runtime.coordination.zookeeper_access import OPEN, Grant, Identity, Right, ZooKeeperAccess
+from runtime.coordination.zookeeper_access import OPEN, Grant, Identity, NodeRight, ZooKeeperAccess
 from runtime.coordination.zookeeper_faults import (
     BadVersion,
     NodeExists,
@@ -34,9 +34,9 @@ from runtime.coordination.zookeeper_operations import (
     Check,
     Create,
     Delete,
-    Node,
     Operation,
     SetData,
+    ZNode,
     node_of,
 )
 from runtime.process.tasks import background_tasks
@@ -47,13 +47,13 @@ __all__ = [
     "Create",
     "Delete",
     "NoNode",
-    "Node",
     "NodeExists",
     "NotAllowed",
     "NotEmpty",
     "Operation",
     "SessionState",
     "SetData",
+    "ZNode",
     "ZooKeeper",
     "ZooKeeperFault",
     "ZooKeeperUnreachable",
@@ -81,6 +81,7 @@ class ZooKeeper:
         self._hosts = hosts
         self._session_timeout_ms = session_timeout_ms
         self._access = access
+        self._origin = access.origin
         self._refusal = ""
         self._client = client = make_client(
             hosts,
@@ -128,7 +129,7 @@ class ZooKeeper:
         client_id = self._client.client_id
         return int(client_id[0] or 0) if client_id else 0
 
-    async def get(self, path: str) -> Node | None:
+    async def get(self, path: str) -> ZNode | None:
         """Return the node, None when there is none."""
         try:
             data, stat = await self._call(path, self._client.get_async, path)
@@ -197,7 +198,7 @@ class ZooKeeper:
         except NoNode:
             return None
         return tuple(
-            Grant(Identity(line.id.scheme, line.id.id), Right(line.perms)) for line in lines
+            Grant(Identity(line.id.scheme, line.id.id), NodeRight(line.perms)) for line in lines
         )
 
     async def set_rights(self, path: str) -> None:
@@ -227,11 +228,11 @@ class ZooKeeper:
             rolled_back = isinstance(result, kazoo_errors.RolledBackError)
             follows = isinstance(result, kazoo_errors.RuntimeInconsistency)
             if isinstance(result, Exception) and not (rolled_back or follows):
-                raise fault_of(result, operation.path)
+                raise fault_of(result, operation.path, self._origin)
 
     def watch_data(
         self, path: str
-    ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[Node | None]]:
+    ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[ZNode | None]]:
         """Open a channel of the node's values: the present one first, then the newest on change."""
         return self._watch(partial(self._read_and_watch_data, path))
 
@@ -302,7 +303,7 @@ class ZooKeeper:
         try:
             return result.get(block=False)
         except (kazoo_errors.KazooException, KazooTimeoutError) as error:
-            raise fault_of(error, f"ZooKeeper {self._hosts} {what}") from error
+            raise fault_of(error, f"ZooKeeper {self._hosts} {what}", self._origin) from error
 
     def _soon(self, function: Callable[..., object], *arguments: object) -> None:
         """Run in the trio loop from a thread of kazoo's; nothing to do when the loop has ended."""
@@ -311,7 +312,7 @@ class ZooKeeper:
 
     async def _read_and_watch_data(
         self, path: str, changed: Callable[[WatchedEvent], None]
-    ) -> Node | None:
+    ) -> ZNode | None:
         while True:
             try:
                 data, stat = await self._call(path, self._client.get_async, path, changed)

@@ -14,6 +14,7 @@ from enum import Enum, IntFlag
 from types import MappingProxyType
 from typing import Final, Self
 
+from wire.net.secret_file import FileSecret
 from wire.net.security import Secret, Tls, reveal
 
 
@@ -26,7 +27,7 @@ class LoginMechanism(Enum):
     """SASL, by RFC 2831. The server knows the users, and the password does not travel."""
 
 
-class Right(IntFlag):
+class NodeRight(IntFlag):
     """ZooKeeper's rights, with its numbers (org.apache.zookeeper.ZooDefs.Perms)."""
 
     READ = 1
@@ -36,7 +37,9 @@ class Right(IntFlag):
     ADMIN = 16
 
 
-ALL: Final = Right.READ | Right.WRITE | Right.CREATE | Right.DELETE | Right.ADMIN
+ALL: Final = (
+    NodeRight.READ | NodeRight.WRITE | NodeRight.CREATE | NodeRight.DELETE | NodeRight.ADMIN
+)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -77,7 +80,7 @@ class Grant:
     """One line of a node's rights."""
 
     identity: Identity
-    rights: Right
+    rights: NodeRight
 
 
 def digest_identity(username: str, password: str) -> Identity:
@@ -103,6 +106,13 @@ class Login:
         if self.mechanism is LoginMechanism.DIGEST_MD5:
             return Identity("sasl", self.username)
         return digest_identity(self.username, reveal(self.password))
+
+    @property
+    def origin(self) -> str:
+        """Return where the credentials come from, as a person finds them."""
+        file = self.password
+        where = f" with the password in {file.origin}" if isinstance(file, FileSecret) else ""
+        return f"user {self.username!r}{where}"
 
     def identities(self) -> tuple[Identity, ...]:
         """Return who we are and, while a previous password is named, who we were.
@@ -132,6 +142,11 @@ class ZooKeeperAccess:
     """What others may do with a node, by its path; one that ends with `/` is of all below."""
     leaves_open: bool = False
     """Make nodes for everybody in spite of a login, while some programs have none yet."""
+
+    @property
+    def origin(self) -> str:
+        """Return whose credentials are shown, as a person finds them."""
+        return "no login" if self.login is None else self.login.origin
 
     def grants(self, path: str) -> tuple[Grant, ...]:
         """Return the rights with which a node is made."""

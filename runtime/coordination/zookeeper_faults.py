@@ -48,11 +48,15 @@ _FAULTS: Final[tuple[tuple[type[Exception], type[ZooKeeperFault]], ...]] = (
 )
 
 
-def fault_of(error: Exception, what: str) -> ZooKeeperFault:
-    """Return our fault for an error of kazoo's; `what` names the servers and the path."""
+def fault_of(error: Exception, what: str, who: str) -> ZooKeeperFault:
+    """Return our fault for an error of kazoo's.
+
+    `what` names the servers and the path, `who` whose credentials were shown.
+    """
     for kazoo_type, ours in _FAULTS:
         if isinstance(error, kazoo_type):
             if ours is NotAllowed:
-                return NotAllowed(f"{what}: the node's rights are for another login than ours")
+                why = f"the node's rights are for another login than ours ({who})"
+                return NotAllowed(f"{what}: {why}")
             return ours(f"{what}: {type(error).__name__}")
     return ZooKeeperFault(f"{what}: {error!r}")

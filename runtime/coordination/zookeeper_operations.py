@@ -6,7 +6,7 @@ from kazoo.protocol.states import ZnodeStat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class ZNode:
     """A node's data and the part of its stat that decisions need."""
 
     data: bytes
@@ -55,10 +55,10 @@ class Check:
 Operation = Create | SetData | Delete | Check
 
 
-def node_of(data: bytes, stat: ZnodeStat) -> Node:
-    """Return our value for kazoo's data and stat."""
-    return Node(
-        data=data,
+def node_of(data: bytes | None, stat: ZnodeStat) -> ZNode:
+    """Return our value for kazoo's data and stat; a node of Java's without data holds nothing."""
+    return ZNode(
+        data=data or b"",
         version=stat.version,
         created_zxid=stat.czxid,
         modified_zxid=stat.mzxid,

@@ -14,13 +14,14 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.registry import REGISTRY
 
 from runtime.pages.page_door import UNGUARDED, PageDoor
-from runtime.pages.renewed_context import RenewedContext
+from wire.net.tls_context import RenewedContext
 
 _LOG = logging.getLogger(__name__)
 
 REQUEST_TIMEOUT_S: Final = 10
 MAX_CONNECTIONS: Final = 64
 UNAUTHORIZED: Final = 401
+FORBIDDEN: Final = 403
 OPEN_TO_ALL: Final = frozenset({"/health/live", "/health/ready"})
 """What asks whether a program lives has no credentials: the kubelet, a load balancer."""
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -67,7 +68,7 @@ async def serve_metrics(  # noqa: PLR0913 - the last is of trio
         reason = getattr(error, "strerror", None) or str(error)
         raise AddressInUse(f"metrics: cannot listen on {host}:{port}: {reason}") from error
     room = _Room()
-    keys = None if door.tls is None else door.tls.keys()
+    keys = None if door.tls is None else door.tls.keys(lets_all_shake_hands=True)
     task_status.started(int(listeners[0].socket.getsockname()[1]))
     await trio.serve_listeners(
         partial(_serve_connection, _Pages(answers, ready, door), keys, room),
@@ -170,7 +171,9 @@ async def _answer(pages: _Pages, stream: trio.abc.Stream, note_request: Callable
     if request is None:
         return
     note_request()
-    status, content_type, body = await _guarded_respond(pages, request)
+    has_certificate = isinstance(stream, trio.SSLStream) and bool(stream.getpeercert())
+    answer = await _guarded_respond(pages, request, has_certificate=has_certificate)
+    status, content_type, body = answer
     head = h11.Response(
         status_code=status,
         headers=[
@@ -199,22 +202,28 @@ async def _receive_request(
         connection.receive_data(bytes(await stream.receive_some()))
 
 
-async def _guarded_respond(pages: _Pages, request: h11.Request) -> tuple[int, str, bytes]:
+async def _guarded_respond(
+    pages: _Pages, request: h11.Request, *, has_certificate: bool
+) -> tuple[int, str, bytes]:
     """Answer 500 for a mistake of ours: being watched must not end what is watched."""
     try:
-        return await _respond(pages, request)
+        return await _respond(pages, request, has_certificate=has_certificate)
     except Exception:  # noqa: BLE001
         _LOG.exception("GET %s failed: our mistake", request.target.decode("ascii", "replace"))
         return 500, "text/plain", b"this page failed; the program's log says why\n"
 
 
-async def _respond(pages: _Pages, request: h11.Request) -> tuple[int, str, bytes]:
+async def _respond(
+    pages: _Pages, request: h11.Request, *, has_certificate: bool
+) -> tuple[int, str, bytes]:
     path = request.target.decode("ascii", "replace").partition("?")[0]
     if request.method not in (b"GET", b"HEAD"):
         return 405, "text/plain", b"only GET is answered here\n"
     if path == "/health/ready":
         is_ready = pages.ready()
         return (200, "text/plain", b"ready\n") if is_ready else (503, "text/plain", b"not ready\n")
+    if path not in OPEN_TO_ALL and pages.door.asks_certificate and not has_certificate:
+        return FORBIDDEN, "text/plain", b"show a certificate of metrics.tls.client_ca\n"
     if path not in OPEN_TO_ALL and not pages.door.admits(_authorization(request)):
         return UNAUTHORIZED, "text/plain", b"show what metrics.token or metrics.username asks for\n"
     route = pages.answers.get(path)

@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from runtime.pages.renewed_context import RenewedContext
+from wire.net.secret_file import FileSecret
 from wire.net.security import Secret, reveal
+from wire.net.tls_context import RenewedContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,14 +26,18 @@ class PageTls:
     client_ca: Path | None = None
     """Only clients with a certificate of these authorities are let in."""
 
-    def keys(self) -> RenewedContext:
-        """Return the server's context. Raises OSError, of which ssl.SSLError is one."""
+    def keys(self, *, lets_all_shake_hands: bool = False) -> RenewedContext:
+        """Return the server's context. Raises OSError, of which ssl.SSLError is one.
+
+        With `lets_all_shake_hands` the server has to look who has shown a certificate.
+        """
         files = (self.certificate, self.key, self.client_ca)
-        return RenewedContext(partial(server_context, self), *files)
+        make = partial(server_context, self, lets_all_shake_hands=lets_all_shake_hands)
+        return RenewedContext(make, *files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
+class PageUser:
     """A user and its password, as HTTP's basic scheme has them (RFC 7617)."""
 
     username: str
@@ -46,7 +51,7 @@ class PageDoor:
     tls: PageTls | None = None
     token: Secret | None = field(default=None, repr=False)
     """What stands behind `Bearer` (RFC 6750)."""
-    reader: Reader | None = None
+    reader: PageUser | None = None
 
     @property
     def scheme(self) -> str:
@@ -54,10 +59,14 @@ class PageDoor:
         return "http" if self.tls is None else "https"
 
     @property
+    def asks_certificate(self) -> bool:
+        """Return whether a reader has to have a certificate."""
+        return self.tls is not None and self.tls.client_ca is not None
+
+    @property
     def is_guarded(self) -> bool:
         """Return whether a stranger who reaches the port reads nothing."""
-        has_certificates = self.tls is not None and self.tls.client_ca is not None
-        return has_certificates or self.asks_credentials
+        return self.asks_certificate or self.asks_credentials
 
     @property
     def asks_credentials(self) -> bool:
@@ -77,6 +86,15 @@ class PageDoor:
         wanted = self._wanted()
         return wanted[0].decode() if wanted else None
 
+    @property
+    def origin(self) -> str:
+        """Return where what we show ourselves comes from, as a person finds it."""
+        if self.token is not None:
+            return f"the token{_place_of(self.token)}"
+        if self.reader is not None:
+            return f"user {self.reader.username!r}{_place_of(self.reader.password)}"
+        return "no token and no user"
+
     def challenges(self) -> list[tuple[str, str]]:
         """Return the headers of a refusal that say what to show (RFC 9110, 11.6.1)."""
         schemes = ["Bearer"] if self.token is not None else []
@@ -94,6 +112,10 @@ class PageDoor:
 UNGUARDED: Final = PageDoor()
 
 
+def _place_of(secret: Secret) -> str:
+    return f" in {secret.file}" if isinstance(secret, FileSecret) else " of this file"
+
+
 def is_loopback(host: str) -> bool:
     """Tell whether only this machine reaches an address or a name that stands in a file."""
     if host == "localhost":
@@ -104,15 +126,18 @@ def is_loopback(host: str) -> bool:
         return False  # a name may lead anywhere
 
 
-def server_context(tls: PageTls) -> ssl.SSLContext:
-    """Read the server's files. Raises OSError, of which ssl.SSLError is one."""
+def server_context(tls: PageTls, *, lets_all_shake_hands: bool = False) -> ssl.SSLContext:
+    """Read the server's files. Raises OSError, of which ssl.SSLError is one.
+
+    With `lets_all_shake_hands` a client without a certificate is let in; a strange one never is.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
     _load_own(context, tls)
     if tls.client_ca is not None:
         context.load_verify_locations(tls.client_ca)
-        context.verify_mode = ssl.CERT_REQUIRED
+        context.verify_mode = ssl.CERT_OPTIONAL if lets_all_shake_hands else ssl.CERT_REQUIRED
     return context
 
 

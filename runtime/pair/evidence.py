@@ -20,7 +20,7 @@ word only what the witness or every cluster says.
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, TypeAlias
 from uuid import UUID
@@ -189,6 +189,8 @@ class PairSeen:
     journals: Collection[int]
     sites: Mapping[str, SiteSeen]
     number: int = 0
+    set_faults: Sequence[str] = ()
+    """How the witness has other sets of topics than the file."""
 
     @property
     def known_active(self) -> ActiveSite:
@@ -210,7 +212,7 @@ class FirstStart:
 
 
 @dataclass(frozen=True, slots=True)
-class CannotTell:
+class EvidenceUnknown:
     """There is no witness, and some cluster does not tell whether there was one."""
 
     reason: str
@@ -223,14 +225,14 @@ class Contradicted:
     reason: str
 
 
-Judgement: TypeAlias = Agreed | FirstStart | CannotTell | Contradicted
+Judgement: TypeAlias = Agreed | FirstStart | EvidenceUnknown | Contradicted
 
 RECOVER: Final = "`failover recover` shows what both clusters say and restores the witness"
 
 
 def judge(seen: PairSeen) -> Judgement:
     """Hold the witness against what the clusters carry."""
-    contradiction = _identity(seen)
+    contradiction = _identity(seen) or next(iter(seen.set_faults), None)
     if contradiction is not None:
         return Contradicted(contradiction)
     if seen.active is None:
@@ -314,7 +316,7 @@ def _without_witness(seen: PairSeen) -> Judgement:
         )
     faults = [f"{name}: {one.fault}" for name, one in sorted(seen.sites.items()) if one.fault]
     if faults:
-        return CannotTell(
+        return EvidenceUnknown(
             f"the witness holds nothing at {seen.path}, and whether this pair has run before is"
             f" not known: {'; '.join(faults)}"
         )

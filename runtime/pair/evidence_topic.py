@@ -40,7 +40,7 @@ class EvidenceUnreadable(NetworkFault):
     """The topic is there, and does not tell what it holds; the message says why."""
 
 
-class Carried(NamedTuple):
+class PairsEvidence(NamedTuple):
     """What one cluster carries: the newest evidence of each pair."""
 
     newest: Sequence[Evidence] = ()
@@ -48,7 +48,7 @@ class Carried(NamedTuple):
     """Whether records of the topic are gone, and none with the key that was asked for is left."""
 
 
-async def read_evidence(cluster: Cluster, key: bytes) -> Carried:
+async def read_evidence(cluster: Cluster, key: bytes) -> PairsEvidence:
     """Return the newest evidence of each pair that the cluster carries; none without the topic.
 
     Newest is what has the latest epoch and number, for as long as the cleaner keeps it: whoever
@@ -58,7 +58,7 @@ async def read_evidence(cluster: Cluster, key: bytes) -> Carried:
     """
     view = (await cluster.metadata([TOPIC], refresh=True)).topics.get(TOPIC)
     if view is None or view.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        return Carried()
+        return PairsEvidence()
     if view.error_code != ErrorCode.NONE:
         raise EvidenceUnreadable(f"{TOPIC}: {describe(view.error_code)}")
     start = (await list_offsets(cluster, [PARTITION], EARLIEST))[PARTITION]
@@ -79,7 +79,7 @@ async def read_evidence(cluster: Cluster, key: bytes) -> Carried:
         raise EvidenceUnreadable(f"{TOPIC}: {fault}") from fault
     # A cleaner leaves the last record of each key, and the log's start where it is.
     has_lost = not carried.has_met_ours and (start > 0 or (end > 0 and not has_records))
-    return Carried(carried.newest(), has_lost)
+    return PairsEvidence(carried.newest(), has_lost)
 
 
 def _key_values(header: BatchHeader, batch: memoryview) -> Iterator[tuple[bytes, bytes]]:

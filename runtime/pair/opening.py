@@ -9,19 +9,21 @@ from typing import Final
 import trio
 
 from runtime.configuration.config import Configuration, FlowConfig
+from runtime.configuration.topic_sets import DEFAULT_SET
 from runtime.coordination.witness import (
     ActiveSite,
     EvidenceNumber,
     Pair,
+    SetTopics,
     WitnessGarbled,
     WitnessPaths,
 )
 from runtime.coordination.zookeeper import Create, NodeExists, ZooKeeper
 from runtime.pair.evidence import (
     Agreed,
-    CannotTell,
     Contradicted,
     Evidence,
+    EvidenceUnknown,
     FirstStart,
     Judgement,
     PairSeen,
@@ -60,8 +62,7 @@ async def open_clusters(configuration: Configuration) -> AsyncIterator[Mapping[s
                 open_cluster(
                     cluster.bootstrap,
                     client_id=CLIENT_ID,
-                    request_timeout_ms=REQUEST_TIMEOUT_MS,
-                    security=cluster.security,
+                    security=cluster.security.no_slower(REQUEST_TIMEOUT_MS),
                 )
             )
             for name, cluster in configuration.clusters.items()
@@ -110,18 +111,27 @@ async def _with_rivals(
     name: str,
     configuration: Configuration,
 ) -> SiteSeen:
-    """Return the same with other pairs that move topics of ours, or with why that is not known."""
+    """Return the same with other pairs that move topics of ours, or with why that is not known.
+
+    The other sets of topics of this pair are no other pairs.
+    """
     candidates = find_candidates(
         evidence,
         path=configuration.coordination.path,
         sites=tuple(configuration.clusters),
         cluster_id=view.cluster_id or "",
     )
+    sets = [one.coordination.path for one in configuration.by_set().values()]
+    others = [
+        one
+        for one in candidates
+        if not any(one.is_of(path, configuration.clusters) for path in sets)
+    ]
     flows = [flow for flow in configuration.flows if name in {flow.source, flow.target}]
     topics = [topic.name for topic in view.topics.values() if not topic.is_internal]
     ours = sorted(topic for topic in topics if any(flow.moves(topic) for flow in flows))
     try:
-        return replace(seen, rivals=await find_rivals(candidates, ours))
+        return replace(seen, rivals=await find_rivals(others, ours))
     except RivalsUnknown as unknown:
         return replace(seen, fault=str(unknown))
 
@@ -156,7 +166,7 @@ async def look_at_pair(
     The nodes at the paths `without` count as lost. Raises ZooKeeperFault, and WitnessGarbled for a
     node that is not understood.
     """
-    paths = WitnessPaths(root=configuration.coordination.path)
+    paths = configuration.coordination.paths
     # Rivals decide about a first start alone.
     is_first_start = await zookeeper.get(paths.active) is None
     sites: dict[str, SiteSeen] = {}
@@ -171,6 +181,7 @@ async def look_at_pair(
     # as a server of it does that lags behind the others.
     await zookeeper.sync()
     active, pair = await zookeeper.get(paths.active), await zookeeper.get(paths.pair)
+    set_faults = await find_set_faults(configuration, zookeeper)
     journals = await zookeeper.children(paths.journals) or []
     if active is None and not is_first_start:
         # It has gone while we looked.
@@ -187,7 +198,34 @@ async def look_at_pair(
         journals={int(name) for name in journals if name.isdecimal()},
         sites=sites,
         number=number,
+        set_faults=set_faults,
     )
+
+
+async def find_set_faults(configuration: Configuration, zookeeper: ZooKeeper) -> list[str]:
+    """Return how the witness has other sets of topics than the file, a line for each set.
+
+    Raises WitnessGarbled.
+    """
+    paths, sets = configuration.coordination.paths, configuration.whole.sets
+    faults: list[str] = []
+    for name in sorted(await zookeeper.children(paths.sets) or ()):
+        node = await zookeeper.get(paths.of_set(name).patterns)
+        if node is None:
+            continue  # it has not begun
+        had = SetTopics.decode(node.data).topics
+        if name not in sets.names:
+            faults.append(
+                f"the witness has the set of topics {name} ({had}), and this file has not: whoever"
+                " goes by it would open and close the set's topics with others; name the set in"
+                " `failover.sets`"
+            )
+        elif (has := sets.topics_of(name)) != had:
+            faults.append(
+                f"the set of topics {name} has begun with {had}, and this file gives it {has}: a"
+                " topic would go to where its new set is active, without a promotion"
+            )
+    return faults
 
 
 async def require_pair(
@@ -202,12 +240,18 @@ async def require_pair(
     match judge(seen):
         case Agreed():
             return seen
+        case FirstStart() if configuration.coordination.pair_path is not None:
+            raise PairUnknown(
+                f"the witness holds nothing of the set of topics {configuration.topic_set} at"
+                f" {seen.path}: sets begin with their pair, at the first `mirror run` or `failover"
+                " serve`, and `failover adopt` begins one of a pair that is older"
+            )
         case FirstStart():
             raise PairUnknown(
                 f"nobody has started the pair at {seen.path} yet; `mirror run` or `failover serve`"
                 " starts it"
             )
-        case CannotTell(reason):
+        case EvidenceUnknown(reason):
             raise PairUnknown(reason)
         case Contradicted(reason):
             raise PairContradicted(reason)
@@ -219,11 +263,15 @@ async def begin_pair(
     """Return what was seen, after making the witness if this is the pair's first start.
 
     The witness is made before the evidence: a program that dies in between leaves a pair whose
-    evidence `renew_evidence` writes. Raises what `require_pair` raises.
+    evidence `renew_evidence` writes. All sets of topics begin at once, with the default set. Raises
+    what `require_pair` raises.
     """
+    paths = configuration.coordination.paths
+    if paths != paths.of_pair and not await zookeeper.exists(paths.of_pair.active):
+        await begin_pair(configuration.of_set(DEFAULT_SET), zookeeper, clusters)
     seen = await look_at_pair(configuration, zookeeper, clusters)
     judgement: Judgement = judge(seen)
-    if isinstance(judgement, FirstStart):
+    if isinstance(judgement, FirstStart) and paths == paths.of_pair:
         await _make_witness(configuration, zookeeper, seen)
     elif isinstance(judgement, Agreed) and seen.pair is None and knows_all_clusters(seen):
         await make_pair(zookeeper, seen)
@@ -236,16 +284,23 @@ def knows_all_clusters(seen: PairSeen) -> bool:
 
 
 async def _make_witness(configuration: Configuration, zookeeper: ZooKeeper, seen: PairSeen) -> None:
-    paths = WitnessPaths(root=configuration.coordination.path)
-    first = ActiveSite(site=seen.initial_active, epoch=0)
+    paths = configuration.coordination.paths
+    pair = new_pair(seen).encode()
+    first = ActiveSite(site=seen.initial_active, epoch=0).encode()
+    made = [Create(path=paths.pair, data=pair), Create(path=paths.active, data=first)]
     await zookeeper.ensure(paths.root)
+    sets = configuration.whole.sets
+    for one in sets.named:
+        of_set = paths.of_set(one.name)
+        await zookeeper.ensure(of_set.root)
+        topics = SetTopics(topics=sets.topics_of(one.name)).encode()
+        made += [
+            Create(path=of_set.pair, data=pair),
+            Create(path=of_set.patterns, data=topics),
+            Create(path=of_set.active, data=first),
+        ]
     with suppress(NodeExists):  # another program was first: what it wrote counts
-        await zookeeper.transaction(
-            (
-                Create(path=paths.pair, data=new_pair(seen).encode()),
-                Create(path=paths.active, data=first.encode()),
-            )
-        )
+        await zookeeper.transaction(made)
     await make_shared(zookeeper, paths)
 
 
@@ -271,7 +326,7 @@ async def take_over_cluster_id(
 
     The evidence on the other cluster is renewed by `failover serve`.
     """
-    paths = WitnessPaths(root=configuration.coordination.path)
+    paths = configuration.coordination.paths
     node = await zookeeper.get(paths.pair)
     if node is None or cluster_id is None:
         return False

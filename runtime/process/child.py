@@ -3,7 +3,7 @@
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import IO, Final
 
 import trio
@@ -21,12 +21,16 @@ ENDS_WITH_ITS_PARENT: Final = (
 
 
 async def open_child(
-    command: Sequence[str], *, output: IO[bytes] | None = None, errors: IO[bytes] | None = None
+    command: Sequence[str],
+    *,
+    output: IO[bytes] | None = None,
+    errors: IO[bytes] | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> trio.Process:
     """Start a command in a process group of its own; its `pid` is the command's.
 
     `output` and `errors` take its standard streams (`errors` alone goes where `output` goes);
-    without them they are the parent's.
+    without them they are the parent's, as the environment is.
     """
     return await trio.lowlevel.open_process(
         ["/bin/sh", "-c", ENDS_WITH_ITS_PARENT, command[0], *command],
@@ -34,6 +38,7 @@ async def open_child(
         stdout=output,
         stderr=errors or output,
         start_new_session=True,
+        env=environment,
     )
 
 

@@ -44,5 +44,12 @@ def free_ports(host: str, among: range = UNASSIGNED_PORTS) -> Iterator[int]:
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """Return a port on which nobody listens, kept as those of `free_ports` are."""
-    return next(free_ports(host))
+    """Return a port on which nobody listens, kept as those of `free_ports` are.
+
+    Raises NoFreePort where there is none.
+    """
+    for port in free_ports(host):
+        return port
+    raise NoFreePort(
+        f"{host}: every port from {UNASSIGNED_PORTS[0]} to {UNASSIGNED_PORTS[-1]} is taken"
+    )

@@ -22,16 +22,19 @@ def described(fault: Exception) -> str:
     return f"{type(first).__name__}: {first}".removesuffix(": ")
 
 
-async def keep_at_work(task: Callable[[], Awaitable[None]], fault: FaultNote) -> None:
-    """Run a task of a flow; begin it anew when an error ends it, which ``fault`` shows meanwhile.
+async def keep_at_work(
+    task: Callable[[], Awaitable[None]], fault: FaultNote, where: str | None = None
+) -> None:
+    """Run a task; begin it anew when an error ends it, which ``fault`` shows meanwhile.
 
-    Its work on single partitions, groups and topics is contained: this is for the rest.
+    The fault stands at ``where``, or at the task's name. Work on single partitions, groups and
+    topics is contained by itself: this is for the rest.
     """
+    what = where or str(getattr(task, "__qualname__", repr(task)))
     while True:
         try:
             await task()
         except Exception as unforeseen:  # noqa: BLE001 - what is unforeseen has no type
-            what = getattr(task, "__qualname__", repr(task))
             fault.note(f"{what} failed and begins anew: {described(unforeseen)}", what)
             _LOG.exception("%s failed and begins anew", what)
             await trio.sleep(AGAIN_S)

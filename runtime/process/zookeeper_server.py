@@ -18,6 +18,7 @@ import trio
 
 from runtime.process.child import end_child, open_child
 from runtime.process.class_archive import ClassArchive, class_archive
+from runtime.process.extras import install_command
 from runtime.process.java import JavaMissing, java_command
 from runtime.process.logs import configure
 from runtime.process.ports import free_port
@@ -81,7 +82,10 @@ def jar_folder() -> Path:
     """Return PySpark's jar folder without importing PySpark, which would cost 30 MB."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise ZooKeeperServerFailed("ZooKeeper's jar ships inside the package pyspark: missing")
+        raise ZooKeeperServerFailed(
+            "ZooKeeper's jar ships inside the Python package pyspark, which is not installed: "
+            + install_command("local")
+        )
     return Path(spec.origin).parent / "jars"
 
 
@@ -261,10 +265,10 @@ def _why(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-async def _serve(data: Path, host: str, port: int) -> None:
+async def _serve(data: Path, host: str, port: int, doors: ServerDoors) -> None:
     async with trio.open_nursery() as nursery:
         await nursery.start(partial(cancel_on_signal, nursery.cancel_scope))
-        async with run_zookeeper(data, host=host, port=port) as server:
+        async with run_zookeeper(data, host=host, port=port, doors=doors) as server:
             _LOG.info("ZooKeeper serves %s with data in %s", server.address, data)
             await server.process.wait()
         raise ZooKeeperServerFailed(f"ZooKeeper on {server.address} ended by itself")
@@ -276,11 +280,14 @@ def main() -> int:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=2181)
+    parser.add_argument("--keys", type=Path, help="key and certificate as PEM: TLS alone")
+    parser.add_argument("--authorities", type=Path, help="of the certificates that clients show")
     options = parser.parse_args()
+    doors = ServerDoors(keys=options.keys, authorities=options.authorities)
     configure("zookeeper")
     failures: list[str] = []
     try:
-        trio.run(_serve, options.data.resolve(), options.host, options.port)
+        trio.run(_serve, options.data.resolve(), options.host, options.port, doors)
     except* (JavaMissing, ZooKeeperServerFailed) as group:
         failures = [str(error) for error in group.exceptions]
     for failure in failures:

@@ -102,6 +102,13 @@ FILE_WORD: Final = Word(
 )
 
 
+SET_OPTION: Final = Option(
+    names=("--set",),
+    metavar="NAME",
+    help="the set of topics that is meant; needed where the file has `failover.sets`",
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """One command of a program; `topics list` is the command `list` of the noun `topics`.
@@ -121,6 +128,8 @@ class Command:
     options: tuple[Option, ...] = ()
     statuses: Statuses = field(default_factory=dict)
     reads_configuration: bool = False
+    takes_set: bool = False
+    """Whether the configuration that it reads is that of one set of topics, of a file with sets."""
 
     @property
     def all_words(self) -> tuple[Word, ...]:
@@ -130,7 +139,9 @@ class Command:
     @property
     def all_options(self) -> tuple[Option, ...]:
         """Return the options, the configuration's among them."""
-        return (CONFIG_OPTION, *self.options) if self.reads_configuration else self.options
+        of_set = (SET_OPTION,) if self.takes_set else ()
+        reading = (CONFIG_OPTION,) if self.reads_configuration else ()
+        return (*reading, *of_set, *self.options)
 
     @property
     def usage(self) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
+from runtime.process.extras import PACKAGE
 from runtime.process.output import escaped
 from runtime.program.command import (
     Command,
@@ -19,7 +20,6 @@ from runtime.program.command import (
 )
 
 MAX_WIDTH: Final = 100
-PACKAGE: Final = "kafka-disaster-recovery"
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -131,8 +131,12 @@ def _plain(text: str) -> str:
     return text.replace("%", "%%")
 
 
+def _examples(examples: Iterable[str]) -> list[str]:
+    return ["examples:", *(f"  {example}" for example in examples)]
+
+
 def _epilog(examples: Sequence[str], statuses: Statuses) -> str:
-    lines = ["examples:", *(f"  {example}" for example in examples), "", "exit status:"]
+    lines = [*_examples(examples), "", "exit status:"]
     for status, meaning in statuses.items():
         lines += textwrap.wrap(
             meaning, _width() - 2, initial_indent=f"  {status:<5}", subsequent_indent=" " * 7
@@ -201,7 +205,8 @@ def build_parser(
     for command, of_command in commands:
         noun, _, verb = command.name.rpartition(" ")
         if noun not in below:
-            below[noun] = _add_noun(chosen, noun, nouns[noun])
+            of_noun = [one for one, _ in commands if one.name.startswith(f"{noun} ")]
+            below[noun] = _add_noun(chosen, noun, nouns[noun], of_noun)
         text = textwrap.fill(f"{command.help} {command.details}", width)
         sub = below[noun].add_parser(
             verb, help=_plain(command.help), description=text, formatter_class=_Help
@@ -210,10 +215,14 @@ def build_parser(
     return parser
 
 
-def _add_noun(chosen: Any, noun: str, help_text: str) -> Any:  # noqa: ANN401 - argparse's own
-    """Return where the commands of a noun are added."""
+def _add_noun(chosen: Any, noun: str, help_text: str, commands: Sequence[Command]) -> Any:  # noqa: ANN401 - argparse's own
+    """Return where the commands of a noun are added; its help has an example of each."""
     sub = chosen.add_parser(
-        noun, help=_plain(help_text), description=help_text, formatter_class=_Help
+        noun,
+        help=_plain(help_text),
+        description=help_text,
+        epilog="\n".join(_examples(example for one in commands for example in one.examples[:1])),
+        formatter_class=_Help,
     )
     return sub.add_subparsers(
         required=True, metavar="COMMAND", title="commands", parser_class=CommandParser

@@ -16,6 +16,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from runtime.configuration.reading.mistakes import ConfigurationError
+from runtime.process.extras import lack_of_extra
 from runtime.process.logs import configure
 from runtime.process.output import (
     OutputFailed,
@@ -80,7 +82,8 @@ class Program:
 
     `nouns` says of each noun that has commands (`topics list`) what they are for. `faults` imports
     and returns the exceptions that are told in one line. Any other is a mistake of ours: it is
-    shown with its traceback, and the exit status is `broken`.
+    shown with its traceback, and the exit status is `broken`. `extra` is what the project has to be
+    installed with for its commands.
     """
 
     name: str
@@ -91,6 +94,7 @@ class Program:
     faults: Callable[[], Faults]
     broken: ExitStatus = ExitStatus.FAILED
     nouns: Mapping[str, str] = field(default_factory=dict)
+    extra: str = ""
 
     def main(self, arguments: Sequence[str] | None = None) -> int:
         """Run the program and return its exit status."""
@@ -147,7 +151,7 @@ class Program:
                 act = options.command.load()
                 read = _reader() if options.command.reads_configuration else None
             if read is not None:
-                options.configuration = read(find_configuration(options))
+                options.configuration = _of_set(read(find_configuration(options)), options)
             return _wait_for(act(options))
         except SystemExit as ended:
             return _status_of_exit(ended)
@@ -175,6 +179,9 @@ class Program:
             return f"standard output: {leaf.strerror}", self.broken
         if isinstance(leaf, BadInput):
             return str(leaf), ExitStatus.BAD_INPUT
+        if isinstance(leaf, ModuleNotFoundError):
+            lack = lack_of_extra(leaf, self.extra)
+            return lack or "", None if lack is None else self.broken
         for kind, status in chain(UNSAID.items(), self.faults().items()):
             if isinstance(leaf, kind):
                 return "" if kind in UNSAID else str(leaf), status
@@ -209,6 +216,21 @@ def _reader() -> "Callable[[Path], Configuration]":
     return load
 
 
+def _of_set(configuration: "Configuration", options: Options) -> "Configuration":
+    """Return what the chosen set of topics has of the file; raises BadInput."""
+    if not options.command.takes_set:
+        return configuration
+    name, names = options.set, configuration.sets.names
+    if name is None and len(names) == 1:
+        return configuration
+    there = ", ".join(names)
+    if name is None:
+        raise BadInput(f"the file has sets of topics: say which with --set NAME (of {there})")
+    if name not in names:
+        raise BadInput(f"the file has no set of topics {name!r}; there are {there}")
+    return configuration.of_set(name)
+
+
 def find_configuration(options: Options) -> Path:
     """Return the configuration's file: what was given, or ./dc.yaml, or what the variable names.
 
@@ -234,10 +256,15 @@ def find_configuration(options: Options) -> Path:
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yield the exceptions that a group is made of, or the one that is none."""
+    """Yield the exceptions that a group is made of, or the one that is none.
+
+    A file with several mistakes is one exception for each.
+    """
     if isinstance(error, BaseExceptionGroup):
         for one in error.exceptions:
             yield from leaves(one)
+    elif isinstance(error, ConfigurationError):
+        yield from error.each()
     else:
         yield error
 

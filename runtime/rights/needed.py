@@ -3,7 +3,6 @@
 The reference page, `mirror acls` and the test that runs everything with just these are made of it.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -11,6 +10,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from runtime.configuration.flow_section import AclSync, FlowConfig, OffsetSyncs, PatternSet
+from runtime.configuration.name_patterns import alternatives
 from wire.acls import CLUSTER_NAME, WILDCARD, Operation, PatternType, ResourceType
 
 READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE = (
@@ -75,6 +75,14 @@ def _sets_aside(flow: FlowConfig) -> bool:
     return any(policy.value == "quarantine" for policy in flow.policies.values())
 
 
+def _does_not_set_aside(flow: FlowConfig) -> bool:
+    return not _sets_aside(flow)
+
+
+def _keeps_gone(flow: FlowConfig) -> bool:
+    return not _deletes(flow)
+
+
 def _beats(flow: FlowConfig) -> bool:
     return flow.mirrormaker.heartbeats
 
@@ -93,11 +101,27 @@ class Need:
     operations: tuple[Operation, ...]
     reason: str
     applies: Callable[[FlowConfig], bool] = _always
+    is_for_orders: bool = False
+    """Whether only a command of a person needs it, so that it may be given for that time alone."""
+
+
+def _of_order(
+    at: At,
+    thing: Thing,
+    operations: tuple[Operation, ...],
+    reason: str,
+    applies: Callable[[FlowConfig], bool] = _always,
+) -> Need:
+    return Need(By.MIRROR, at, thing, operations, reason, applies, is_for_orders=True)
 
 
 M, F, A, C = By.MIRROR, By.FAILOVER, By.AUDIT, By.CLIENT
 SOURCE, TARGET = At.SOURCE, At.TARGET
 T = Thing
+EVERYONE: Final = "`allow.everyone.if.no.acl.found`"
+BY_QUARANTINE: Final = "`mirror restart --quarantine`, if it is given"
+BY_ANEW: Final = "`mirror restart --from-earliest`, if it is given"
+BY_REFILL: Final = "`mirror refill`, if it is given"
 NEEDS: Final = (
     Need(M, SOURCE, T.TOPICS, (READ,), "to fetch records"),
     Need(M, SOURCE, T.TOPICS, (DESCRIBE_CONFIGS,), "for their settings to travel"),
@@ -140,19 +164,26 @@ NEEDS: Final = (
         _syncs_on(OffsetSyncs.TARGET),
     ),
     Need(M, TARGET, T.SET_ASIDE, (WRITE, CREATE), "`quarantine`", _sets_aside),
+    _of_order(SOURCE, T.SET_ASIDE, (WRITE, CREATE), BY_QUARANTINE, _does_not_set_aside),
+    _of_order(TARGET, T.SET_ASIDE, (WRITE, CREATE), BY_QUARANTINE, _does_not_set_aside),
+    _of_order(TARGET, T.TOPICS, (DELETE,), BY_ANEW, _keeps_gone),
+    _of_order(TARGET, T.MAP, (DELETE,), BY_REFILL),
+    _of_order(TARGET, T.CHECKPOINTS, (DELETE,), BY_REFILL),
     Need(F, SOURCE, T.TOPICS, (READ,), "to read what a site alone has"),
     Need(F, SOURCE, T.TOPICS, (WRITE,), "to try whether a fence holds; nothing is written"),
     Need(F, SOURCE, T.GROUPS, (DESCRIBE,), "to see members, and for their last positions"),
     Need(F, SOURCE, T.EVIDENCE, (READ, WRITE, CREATE), "to say which site is active"),
     Need(F, SOURCE, T.EVIDENCE, (DESCRIBE_CONFIGS,), "to see that it is compacted"),
     Need(F, SOURCE, T.CLUSTER, (DESCRIBE, ALTER), "to close Apache Kafka by rights"),
+    Need(F, SOURCE, T.CLUSTER, (DESCRIBE_CONFIGS,), f"to see whether {EVERYONE} is set"),
     Need(F, SOURCE, T.CLUSTER, (DESCRIBE_CONFIGS, ALTER_CONFIGS), "to close bundled brokers"),
     Need(F, TARGET, T.TOPICS, (READ,), "to see how far they are mirrored"),
     Need(F, TARGET, T.GROUPS, (READ,), "to move their positions"),
     Need(F, TARGET, T.MAP, (READ, WRITE), "to follow the map and seal it"),
     Need(F, TARGET, T.EVIDENCE, (READ, WRITE, CREATE), "to say which site is active"),
     Need(F, TARGET, T.EVIDENCE, (DESCRIBE_CONFIGS,), "to see that it is compacted"),
-    Need(F, TARGET, T.CLUSTER, (DESCRIBE, ALTER), "to lift a fence on Apache Kafka"),
+    Need(F, TARGET, T.CLUSTER, (DESCRIBE, ALTER), "to close and open Apache Kafka"),
+    Need(F, TARGET, T.CLUSTER, (DESCRIBE_CONFIGS,), f"to see whether {EVERYONE} is set"),
     Need(F, TARGET, T.CLUSTER, (DESCRIBE_CONFIGS, ALTER_CONFIGS), "the same on bundled brokers"),
     Need(A, SOURCE, T.TOPICS, (READ, DESCRIBE_CONFIGS), "to compare records and settings"),
     Need(A, SOURCE, T.GROUPS, (DESCRIBE,), "to compare positions"),
@@ -185,7 +216,7 @@ class Named(NamedTuple):
     widened: str | None = None
 
 
-class Grant(NamedTuple):
+class ClusterGrant(NamedTuple):
     """One thing of a cluster, and what a program may do with it."""
 
     cluster: str
@@ -200,7 +231,7 @@ class Grant(NamedTuple):
         """What one grant is for: cluster, program and thing."""
         return self[:4]
 
-    def with_more(self, other: "Grant | None") -> "Grant":
+    def with_more(self, other: "ClusterGrant | None") -> "ClusterGrant":
         """Return a grant of all that either lets."""
         if other is None:
             return self._replace(operations=tuple(sorted(self.operations)))
@@ -210,22 +241,32 @@ class Grant(NamedTuple):
         )
 
 
-def grants(flow: FlowConfig, programs: Iterable[By], names: "InternalTopics") -> list[Grant]:
-    """Return what these programs need for a flow: one grant for each cluster, program and thing."""
-    merged: dict[tuple[object, ...], Grant] = {}
+def grants(
+    flow: FlowConfig,
+    programs: Iterable[By],
+    names: "InternalTopics",
+    *,
+    with_orders: bool = False,
+) -> list[ClusterGrant]:
+    """Return what these programs need for a flow: one grant for each cluster, program and thing.
+
+    `with_orders`: what only commands of a person need, too.
+    """
+    merged: dict[tuple[object, ...], ClusterGrant] = {}
     wanted = frozenset(programs)
     for need in NEEDS:
-        if need.program in wanted and need.applies(flow):
+        is_asked = with_orders or not need.is_for_orders
+        if need.program in wanted and is_asked and need.applies(flow):
             for grant in granted(need, flow, names):
                 merged[grant.of] = grant.with_more(merged.get(grant.of))
     return list(merged.values())
 
 
-def granted(need: Need, flow: FlowConfig, names: "InternalTopics") -> Iterator[Grant]:
+def granted(need: Need, flow: FlowConfig, names: "InternalTopics") -> Iterator[ClusterGrant]:
     """Yield what one line of the table means for a flow."""
     cluster = flow.source if need.at is At.SOURCE else flow.target
     for named in _named(need, flow, names):
-        yield Grant(
+        yield ClusterGrant(
             cluster, need.program, MEANT[need.thing], named, need.operations, (need.reason,)
         )
 
@@ -273,27 +314,17 @@ def _set_aside(named: Named) -> Named:
     return named._replace(name=f"{named.name}.diverged") if is_one else named
 
 
-_NAME: Final = re.compile(r"(?:[A-Za-z0-9_.-]|\\[.-])+")
-_PREFIX: Final = re.compile(r"((?:[A-Za-z0-9_.-]|\\[.-])*?)\.\*")
-
-
 def named_by(patterns: PatternSet) -> Iterator[Named]:
     """Yield the resources that the included patterns mean; Kafka's entries know no exclusion.
 
     A pattern that is neither a name nor a prefix becomes every name.
     """
     for include in patterns.include:
-        for text in _alternatives(include.pattern):
-            if text == ".*":
-                yield Named(WILDCARD)
-            elif found := _PREFIX.fullmatch(text):
-                yield Named(found[1].replace("\\", ""), PatternType.PREFIXED)
-            elif _NAME.fullmatch(text):
-                yield Named(text.replace("\\", ""))
-            else:
+        for text, said in alternatives(include.pattern):
+            if said is None:
                 yield Named(WILDCARD, widened=text)
-
-
-def _alternatives(pattern: str) -> list[str]:
-    """Return the parts of `a|b`; a pattern with brackets stays whole."""
-    return [pattern] if re.search(r"[()\[\]{}]", pattern) else pattern.split("|")
+            elif not said.text:
+                yield Named(WILDCARD)
+            else:
+                kind = PatternType.PREFIXED if said.is_prefix else PatternType.LITERAL
+                yield Named(said.text, kind)

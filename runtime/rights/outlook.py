@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from runtime.rights.refused import NOBODY, Refused, Seen, refused_after_switch
+from runtime.rights.own import withheld_words
+from runtime.rights.refused import NOBODY, RefusedPrincipal, Seen, refused_after_switch
 from runtime.write_fence import without_fence
 from wire.net.cluster import Cluster
 from wire.net.errors import RequestRefused, UnsupportedApi
@@ -34,11 +35,13 @@ class Outlook:
 
     source: str
     target: str
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedPrincipal, ...] = ()
     missing_users: tuple[tuple[str, str], ...] | None = None
     """SCRAM users, each with a mechanism, who cannot log in on the target; None is not known."""
     unknown: tuple[str, ...] = ()
     """What could not be compared, and why."""
+    withheld: tuple[Right, ...] = ()
+    """Entries of the source that deny something and that the target does not get."""
 
     def lines(self) -> Iterator[str]:
         """Yield it for people."""
@@ -53,7 +56,13 @@ class Outlook:
                 f" broker gives away: {', '.join(_some(names))}; create them there with"
                 " `kafka-configs.sh`"
             )
+        yield from self.withheld_lines
         yield from self.unknown
+
+    @property
+    def withheld_lines(self) -> list[str]:
+        """Return a line for each rule that the target does not get; very many are counted."""
+        return _some([withheld_words(right, self.target) for right in self.withheld])
 
     @property
     def principals(self) -> Mapping[str, int]:
@@ -72,6 +81,7 @@ class Outlook:
             f"{people} principals would be refused on {self.target}" if people else "",
             f"{unusable} topics and groups may be used by nobody there" if unusable else "",
             f"{len(self.missing_users)} SCRAM users are not there" if self.missing_users else "",
+            f"{len(self.withheld)} rules that deny something are withheld" if self.withheld else "",
         ]
         told = "; ".join(filter(None, parts))
         return f"{told}: `mirror check` names them" if told else None
@@ -84,6 +94,7 @@ class Outlook:
             "missing_scram_users": None
             if self.missing_users is None
             else [list(one) for one in self.missing_users],
+            "withheld": [withheld_words(right, self.target) for right in self.withheld],
             "unknown": list(self.unknown),
         }
 

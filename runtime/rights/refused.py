@@ -38,7 +38,7 @@ _WORDS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class RefusedPrincipal:
     """Somebody who may do something on the source alone. `names` are the source's."""
 
     principal: str
@@ -76,7 +76,7 @@ class Refused:
 class Compared:
     """Who would be refused; `is_cut` where there was too much to ask about."""
 
-    refused: tuple[Refused, ...]
+    refused: tuple[RefusedPrincipal, ...]
     is_cut: bool = False
 
 
@@ -110,7 +110,9 @@ def refused_after_switch(
             right, kind, operation, name, _ = question
             found[right.principal, right.host, kind, operation].add(name)
     refused = [
-        Refused(principal=who, host=host, kind=kind, operation=what, names=tuple(sorted(names)))
+        RefusedPrincipal(
+            principal=who, host=host, kind=kind, operation=what, names=tuple(sorted(names))
+        )
         for (who, host, kind, what), names in sorted(found.items())
     ]
     is_cut = next(questions, None) is not None
@@ -154,7 +156,7 @@ def _is_refused(question: _Question, here: "_Entries | None", there: "_Entries")
     return is_let_here and not there.lets(asker, kind, operation, on_target)
 
 
-def _unusable(seen: Seen, here: "_Entries | None", there: "_Entries") -> Iterator[Refused]:
+def _unusable(seen: Seen, here: "_Entries | None", there: "_Entries") -> Iterator[RefusedPrincipal]:
     """Yield what nobody may use on the target although entries there speak of it.
 
     Where the source has an entry that speaks of a resource, those whom it lets are asked about
@@ -170,7 +172,9 @@ def _unusable(seen: Seen, here: "_Entries | None", there: "_Entries") -> Iterato
             and (spoken_here is None or (spoken.covers(on_target) and not spoken_here.covers(name)))
         ]
         if names:
-            yield Refused(principal=NOBODY, kind=kind, operation=operation, names=tuple(names))
+            yield RefusedPrincipal(
+                principal=NOBODY, kind=kind, operation=operation, names=tuple(names)
+            )
 
 
 @cache

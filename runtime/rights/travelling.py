@@ -10,8 +10,8 @@ go by its rules for prefixes, for `*`, for groups and for transactional ids as w
     transactional id    as it is         no WRITE; DESCRIBE of ALL
     cluster             OF_APPLICATIONS  nothing
 
-What denies something travels as it is. Nothing is ever taken away. A right that closes topics for
-writes stays on the site that was closed: the other site has to take writes.
+What denies something travels as it is. Nothing is ever taken away. What a fence consists of stays
+on the site that was closed: the other site has to take writes.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -20,7 +20,8 @@ from types import MappingProxyType
 from typing import Final
 
 from runtime.configuration.flow_section import AclSync, PatternSet
-from runtime.write_fence import is_of_fence
+from runtime.configuration.name_patterns import NamePattern
+from runtime.write_fence import of_fence
 from wire.acls import WILDCARD, Operation, ResourceType
 from wire.net.rights import ALLOW, LITERAL, PREFIXED, Right
 
@@ -67,20 +68,29 @@ class Travelled:
     """The groups that were seen on the source, of those whose positions are kept in step."""
     group_names: PatternSet | None = None
     """The groups whose positions are kept in step; None is no group."""
+    names_of_set: tuple[NamePattern, ...] | None = None
+    """The names of a named set's topics, of whose flow nothing else travels: other sets may move
+    the other way, and would bring back what somebody has taken away."""
 
 
 def rights_to_give(
     source: Iterable[Right], target: Collection[Right], travelled: Travelled, sync: AclSync
 ) -> list[Right]:
     """Return the entries that the target lacks, of those that travel."""
+    held = set(source)
     wanted = {
-        given for right in source if (given := given_on_target(right, travelled, sync)) is not None
+        given
+        for right in held - of_fence(held)
+        if (given := given_on_target(right, travelled, sync)) is not None
     }
     return sorted(wanted.difference(target))
 
 
 def given_on_target(right: Right, travelled: Travelled, sync: AclSync) -> Right | None:
-    """Return the entry that the target is to have for this one; None for one that stays."""
+    """Return the entry that the target is to have for this one, which is of no fence.
+
+    None for one that stays.
+    """
     given = as_it_travels(right, sync)
     if given is None or not is_about(given, travelled):
         return None
@@ -96,8 +106,11 @@ def given_on_target(right: Right, travelled: Travelled, sync: AclSync) -> Right 
 
 
 def as_it_travels(right: Right, sync: AclSync) -> Right | None:
-    """Return the entry, under the source's name, that the target gets; None for one that stays."""
-    if sync is AclSync.OFF or is_of_fence(right) or right.kind not in _KINDS:
+    """Return the entry, under the source's name, that the target gets for one of no fence.
+
+    None for one that stays.
+    """
+    if sync is AclSync.OFF or right.kind not in _KINDS:
         return None
     if right.kind == ResourceType.CLUSTER:
         is_carried = sync is AclSync.IDENTICAL and right.operation in OF_APPLICATIONS
@@ -116,6 +129,8 @@ def is_about(right: Right, travelled: Travelled) -> bool:
 
     Nobody knows the transactional ids of a flow, so all of their entries are about it.
     """
+    if travelled.names_of_set is not None and not _is_of_set(right, travelled.names_of_set):
+        return False
     match right.kind:
         case ResourceType.TOPIC if right.is_of_one:
             return right.name in travelled.topics
@@ -125,6 +140,14 @@ def is_about(right: Right, travelled: Travelled) -> bool:
             return _is_about_group(right, travelled)
         case _:
             return True
+
+
+def _is_of_set(right: Right, names: Iterable[NamePattern]) -> bool:
+    """Tell whether an entry concerns topics of these names alone."""
+    if right.kind != ResourceType.TOPIC or (right.name == WILDCARD and right.pattern == LITERAL):
+        return False
+    concerned = NamePattern(right.name, is_prefix=right.pattern == PREFIXED)
+    return any(one.takes_all_of(concerned) for one in names)
 
 
 def _is_about_group(right: Right, travelled: Travelled) -> bool:

@@ -42,7 +42,7 @@ def parse_https(url: str) -> HttpsAddress:
     """Return the parts of an address. Raises ValueError, which does not quote it."""
     parts = urlsplit(url)
     if parts.scheme != "https":
-        raise ValueError("must begin with https://: a secret is sent there")
+        raise ValueError("must begin with https://")
     if "@" in parts.netloc or parts.fragment:
         raise ValueError("must have neither a user nor a fragment")
     if not parts.hostname or not url.isascii() or not url.isprintable() or " " in url:

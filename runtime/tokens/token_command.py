@@ -30,6 +30,11 @@ class TokenCommand:
     deadline_s: float = DEADLINE_S
     held: HeldToken = field(default_factory=HeldToken, compare=False, repr=False)
 
+    @property
+    def origin(self) -> str:
+        """Return the setting and the command, without its arguments."""
+        return f"{self.key}: {self.command[0]}"
+
     def token(self) -> Token:
         """Return what the command printed. Raises TokenUnavailable, which shows none of it."""
         return self.held.token(self._ask)
@@ -44,7 +49,7 @@ class TokenCommand:
             printed = _output_of(self.command, self.deadline_s)
             return token_of_text(printed, asked_at_ms)
         except TokenUnavailable as problem:
-            raise TokenUnavailable(f"{self.key}: {self.command[0]}: {problem}") from None
+            raise TokenUnavailable(f"{self.origin}: {problem}") from None
 
 
 def _output_of(command: tuple[str, ...], deadline_s: float) -> bytes:

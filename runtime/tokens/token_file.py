@@ -18,14 +18,19 @@ class TokenFile:
     """The setting that names it, for complaints."""
     file: Path
 
+    @property
+    def origin(self) -> str:
+        """Return the setting and the file."""
+        return f"{self.key}: {self.file}"
+
     def token(self) -> Token:
         """Return what the file holds now. Raises TokenUnavailable."""
         try:
             return token_of_text(read_secret_bytes(self.file, MOST_ANSWER_BYTES), wall_ms())
         except BadSecretFile as problem:
-            raise TokenUnavailable(f"{self.key}: {self.file}: {problem}") from None
+            raise TokenUnavailable(f"{self.origin}: {problem}") from None
         except TokenUnavailable as problem:
-            raise TokenUnavailable(f"{self.key}: {self.file}: {problem}") from None
+            raise TokenUnavailable(f"{self.origin}: {problem}") from None
 
     def forget(self, token: Token) -> None:
         """Do nothing: the file is read each time."""

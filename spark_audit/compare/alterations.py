@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Sequence
 from typing import Final, TypeAlias
 
-from spark_audit.scan.alignment import Pair, common_subsequence
+from spark_audit.scan.alignment import Match, common_subsequence
 from spark_audit.scan.entries import Entry
 
 Likeness: TypeAlias = Callable[[Entry], Hashable]
@@ -30,14 +30,14 @@ ALL: Final[Sequence[Likeness]] = (_time_and_key, _content, _time_and_value)
 
 def counterparts(
     source: Sequence[Entry], target: Sequence[Entry], likenesses: Sequence[Likeness]
-) -> list[Pair]:
+) -> list[Match]:
     """Return the pairs, in order on both sides, that are alike in the first way, then between
     them in the second, and so on."""
     if not (likenesses and source and target):
         return []
     likeness, rest = likenesses[0], likenesses[1:]
     anchors = common_subsequence(list(map(likeness, source)), list(map(likeness, target)))
-    pairs: list[Pair] = []
+    pairs: list[Match] = []
     source_index = target_index = 0
     for anchor in [*anchors, None]:
         source_next = len(source) if anchor is None else anchor.source
@@ -45,7 +45,7 @@ def counterparts(
         between = counterparts(
             source[source_index:source_next], target[target_index:target_next], rest
         )
-        pairs += [Pair(pair.source + source_index, pair.target + target_index) for pair in between]
+        pairs += [Match(pair.source + source_index, pair.target + target_index) for pair in between]
         if anchor is not None:
             pairs.append(anchor)
             source_index, target_index = anchor.source + 1, anchor.target + 1

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from spark_audit.compare.looks import TimedRange
-from spark_audit.scan.alignment import Pair
+from spark_audit.scan.alignment import Match
 
 
-class Segment(NamedTuple):
+class MatchedStretch(NamedTuple):
     """Records that lie one behind the other on both sides."""
 
     source_start: int
@@ -29,7 +29,7 @@ class Correspondence:
     """The segments of one partition, in order: 25 bytes each."""
 
     def __init__(
-        self, source: Sequence[TimedRange], target: Sequence[TimedRange], equal: Sequence[Pair]
+        self, source: Sequence[TimedRange], target: Sequence[TimedRange], equal: Sequence[Match]
     ) -> None:
         self._source = array("q")
         self._target = array("q")
@@ -38,9 +38,9 @@ class Correspondence:
         self._follows = bytearray()
         """Whether each segment follows the one before it, or the logs' begin, with nothing between
         them that differs."""
-        before = Pair(-1, -1)
+        before = Match(-1, -1)
         for pair in equal:
-            is_next = pair == Pair(before.source + 1, before.target + 1)
+            is_next = pair == Match(before.source + 1, before.target + 1)
             for segment in _segments(source[pair.source].parts(), target[pair.target].parts()):
                 self._append(segment, follows=is_next)
                 is_next = True
@@ -70,7 +70,7 @@ class Correspondence:
         self._rest = ([], [])
         self.is_rest_of_source = True
 
-    def _append(self, segment: Segment, *, follows: bool) -> None:
+    def _append(self, segment: MatchedStretch, *, follows: bool) -> None:
         last = len(self._source) - 1
         if follows and last >= 0:
             records = self._before[-1] - self._before[-2]
@@ -87,10 +87,10 @@ class Correspondence:
         """Return the number of segments."""
         return len(self._source)
 
-    def segments(self) -> Iterator[Segment]:
+    def segments(self) -> Iterator[MatchedStretch]:
         """Yield the segments in order."""
         for index, (source, target) in enumerate(zip(self._source, self._target, strict=True)):
-            yield Segment(source, target, self._before[index + 1] - self._before[index])
+            yield MatchedStretch(source, target, self._before[index + 1] - self._before[index])
 
     def of_record(self, source_offset: int) -> int | None:
         """Return the target offset of the record at this source offset; None if it has none here.
@@ -150,14 +150,14 @@ def _parts(ranges: Sequence[TimedRange]) -> list[tuple[int, int]]:
 
 def _segments(
     source: Sequence[tuple[int, int]], target: Sequence[tuple[int, int]]
-) -> Iterator[Segment]:
+) -> Iterator[MatchedStretch]:
     """Yield the parts of two equal ranges, cut where either has a hole."""
     source_number = target_number = source_done = target_done = 0
     while source_number < len(source) and target_number < len(target):
         source_start, source_records = source[source_number]
         target_start, target_records = target[target_number]
         records = min(source_records - source_done, target_records - target_done)
-        yield Segment(source_start + source_done, target_start + target_done, records)
+        yield MatchedStretch(source_start + source_done, target_start + target_done, records)
         source_done, target_done = source_done + records, target_done + records
         if source_done == source_records:
             source_number, source_done = source_number + 1, 0

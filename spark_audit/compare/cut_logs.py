@@ -9,12 +9,12 @@ nothing was lost, although the counts of equal records differ.
 
 from collections.abc import Sequence
 
-from spark_audit.scan.alignment import Pair
+from spark_audit.scan.alignment import Match
 
 
 def pairs_if_only_cut(
     source: Sequence[bytes], target: Sequence[bytes], *, is_last: bool, gone: int, taken: int = 0
-) -> list[Pair] | None:
+) -> list[Match] | None:
     """Return which of the two logs' records are the same, None if the logs differ otherwise.
 
     The sequences begin with the oldest records that both logs still hold. The source has lost
@@ -39,14 +39,14 @@ def pairs_if_only_cut(
 
 def _paired(
     source: Sequence[bytes], target: Sequence[bytes], shift: int, gone: int
-) -> list[Pair] | None:
+) -> list[Match] | None:
     """Return the pairs at this distance, if all that lies beside each other is equal."""
     if shift > gone:
         return None
     first, last = max(0, -shift), min(len(source), len(target) - shift)
     if any(source[index] != target[index + shift] for index in range(first, last)):
         return None
-    return [Pair(index, index + shift) for index in range(first, last)]
+    return [Match(index, index + shift) for index in range(first, last)]
 
 
 def _matched(text: Sequence[bytes], pattern: Sequence[bytes]) -> list[int]:

@@ -40,6 +40,7 @@ COMPACTED_ON_TARGET: Final = "compacted away on the target"
 TAKEN_ON_SOURCE: Final = "the source's retention took it"
 COMPACTED_ON_SOURCE: Final = "compacted away on the source"
 CORRUPT_ON_SOURCE: Final = "the source's batch here is corrupt"
+CORRUPT_ON_TARGET: Final = "the target's batch here is corrupt"
 SET_ASIDE: Final = "set aside: it lies in the topic's `.diverged` topic on both sites"
 NOT_YET: Final = "not mirrored yet"
 WRITTEN_AGAIN: Final = "not mirrored, written again after the promotion"
@@ -194,6 +195,27 @@ def told_aside(
     ]
 
 
+def told_at_end(
+    cases: Sequence[Case], told: Sequence[Told | None], target: Holes
+) -> list[Told | None]:
+    """Return what is told of each case, with those that may lie in corrupt batches at the target's
+    end: of the records at the source's end the first, as many as those batches have offsets.
+    """
+    whole = list(told)
+    waiting = [number for number, case in enumerate(cases) if case.kind is Kind.IN_FLIGHT]
+    if waiting:
+        last = cases[waiting[0]]
+        corrupt = {
+            row.start_offset: row.stop_offset - row.start_offset
+            for row in target.between(last.after(Side.TARGET), last.before(Side.TARGET))
+            if row.reason == HoleReason.CORRUPT.name
+        }
+        waiting.sort(key=lambda number: cases[number].holder.offset)
+        for number in waiting[: sum(corrupt.values())]:
+            whole[number] = whole[number] or Told.CORRUPT
+    return whole
+
+
 def _told(number: int, room: _Room, taken: Sequence[int], rest: Sequence[int]) -> Told | None:
     """Return what is said of one case; `taken` are those that cleaners may have taken, in order."""
     position = bisect_left(taken, number)
@@ -208,9 +230,9 @@ def _told(number: int, room: _Room, taken: Sequence[int], rest: Sequence[int]) -
 def judged(cases: Sequence[Case], told: Sequence[Told | None]) -> list[Judgement]:
     """Return the judgement of each case.
 
-    Target records where the source is corrupt cannot be compared: the corrupt batch is the finding.
-    Where the target is corrupt, the source's record cannot be read there: it is lost. What is lost
-    and what is a phantom of one gap, and alike in all but one field, is one altered record.
+    Records where the other side is corrupt cannot be compared: the corrupt batch is the finding,
+    and another replica may have it whole. What is lost and what is a phantom of one gap, and alike
+    in all but one field, is one altered record.
     """
     altered = _altered_later(cases, told)
     judgements: list[Judgement] = []
@@ -288,7 +310,8 @@ def _judged(case: Case, why: Told | None) -> Judgement:
         return _altered(source, target)
     is_surplus = case.lacking is Side.SOURCE
     explaining = {Told.RETENTION, Told.COMPACTION, Told.SET_ASIDE}
-    is_explained = why in explaining or (is_surplus and why is Told.CORRUPT)
+    may_be_there = why is Told.CORRUPT and (is_surplus or case.unmirrored_by is None)
+    is_explained = why in explaining or may_be_there
     return Judgement(
         Kind.EXPLAINED if is_explained else case.kind,
         None if source is None else source.offset,
@@ -305,7 +328,7 @@ def _missing_reason(case: Case, why: Told | None) -> str:
     if why is Told.SET_ASIDE:
         return SET_ASIDE
     if case.kind is Kind.IN_FLIGHT:
-        return NOT_YET
+        return CORRUPT_ON_TARGET if why is Told.CORRUPT else NOT_YET
     if case.kind is Kind.REORDERED:
         return "on both sides, in another order"
     if case.unmirrored_by is not None:
@@ -313,7 +336,7 @@ def _missing_reason(case: Case, why: Told | None) -> str:
     reasons = {
         Told.RETENTION: TAKEN_ON_TARGET,
         Told.COMPACTION: COMPACTED_ON_TARGET,
-        Told.CORRUPT: "the target's batch here is corrupt",
+        Told.CORRUPT: CORRUPT_ON_TARGET,
         Told.NOT_SUPERSEDED: "missing on the target, which has no later record of its key: no "
         "cleaner took it",
     }

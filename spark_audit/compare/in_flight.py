@@ -1,10 +1,15 @@
 """Bound what may be in flight: by age, and by what the target's log says of its beginning. Pure."""
 
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Final
 
 from spark_audit.compare.judgements import Judgement
 from spark_audit.compare.outcomes import Kind
-from spark_audit.snapshot.bounds import PartitionBounds
+from spark_audit.snapshot.bounds import PartitionBounds, SeenEnd
+
+CLOCKS_DIFFER_MS: Final = 60_000
+"""By so much the clocks of two machines may differ that audit by turns."""
 
 
 def bounded(
@@ -20,7 +25,8 @@ def bounded(
     Where the target holds nothing and its log begins behind records that the source still has,
     those were mirrored and its retention took them: they are not compared. What the mirror had
     brought, as it wrote into the witness, is lost. What has been in flight for longer than
-    `limit_ms` is overdue, a finding.
+    `limit_ms` is overdue, a finding. By a clock that went back since an earlier audit nobody knows
+    for how long, and that is not compared.
     """
     taken = 0 if target_records else _taken(bounds)
     for one in judged:
@@ -83,6 +89,8 @@ def _taken(bounds: PartitionBounds) -> int:
 
 def _by_age(one: Judgement, bounds: PartitionBounds, *, taken_ms: int, limit_ms: int) -> Judgement:
     since_ms, evidence = waiting_since(one, bounds)
+    if bounds.source_seen is not None and bounds.source_seen.at_ms > taken_ms + CLOCKS_DIFFER_MS:
+        return one._replace(kind=Kind.NOT_COMPARED, reason=_went_back(bounds.source_seen, taken_ms))
     if since_ms is None or taken_ms - since_ms <= limit_ms:
         return one
     hours = (taken_ms - since_ms) / 3_600_000
@@ -90,6 +98,17 @@ def _by_age(one: Judgement, bounds: PartitionBounds, *, taken_ms: int, limit_ms:
         kind=Kind.OVERDUE,
         reason=f"not mirrored for {hours:,.1f} h, {evidence}: longer than "
         "audit.in_flight_limit_ms; see `mirror status`",
+    )
+
+
+def _went_back(seen: SeenEnd, taken_ms: int) -> str:
+    then, now = (
+        datetime.fromtimestamp(at_ms / 1_000, UTC).isoformat(timespec="seconds")
+        for at_ms in (seen.at_ms, taken_ms)
+    )
+    return (
+        f"an earlier audit was at {then}, and by the clock it is {now}: it went back, and how long "
+        "records wait is not known; the next audit counts from now on"
     )
 
 

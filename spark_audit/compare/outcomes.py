@@ -6,7 +6,7 @@ them an outcome carries its bracket: the offsets of the nearest neighbours that 
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from spark_audit.compare.alterations import ALL, SAFE, counterparts
 from spark_audit.compare.cut_logs import pairs_if_only_cut
 from spark_audit.scan.alignment import (
-    Pair,
+    Match,
     brought_together_late,
     common_subsequence,
     taken_late,
@@ -66,6 +66,8 @@ FINDINGS: Final = (
     Kind.TOO_FAR,
     Kind.ENDS_DIFFERENTLY,
 )
+CERTAIN: Final = tuple(kind for kind in FINDINGS if kind is not Kind.CORRUPT)
+"""Findings that say how the logs differ. Nobody knows what lies in a corrupt batch."""
 OF_KEYS: Final = (Kind.KEYS_ALIKE, Kind.KEYS_IN_FLIGHT, Kind.KEYS_NOT_COMPARED)
 """Kinds that count keys of compacted topics and are no findings."""
 
@@ -195,6 +197,7 @@ def outcomes(
     originals: Mapping[bytes, Entry],
     *,
     is_compacted: bool = False,
+    is_set_aside: Callable[[int], bool] = lambda _: False,
 ) -> list[Outcome]:
     """Return the outcome of every unmatched record of one partition; entries are by offset.
 
@@ -209,7 +212,8 @@ def outcomes(
     4. The rest of the target is phantoms; the rest of the source is lost, or in flight if it is
        the end of the log and nothing of it, nor behind it, has arrived.
 
-    A window that is settled is left out of 1 to 3.
+    A window that is settled is left out of 1 to 3. What `is_set_aside`, by its source offset, has
+    no counterpart: the value that sets a key back has all of the record that it repeats but a mark.
     """
     gaps: list[_Open] = []
     cut: list[Outcome] = []
@@ -221,30 +225,29 @@ def outcomes(
         else:
             gaps += opened
             known |= {target[at].digest: source[first] for at, first in window.known.items()}
-    unmatched = [*_take_moved(gaps), *_take_duplicated(gaps, known)]
+    matched = [*_take_moved(gaps), *_take_duplicated(gaps, known)]
     for gap in gaps:
-        unmatched += _take_altered(gap, is_compacted=is_compacted)
-    arrived = max(
-        [
-            *(gap.bracket.source_after for gap in gaps if gap.is_last),
-            *(
-                outcome.source.offset
-                for outcome in unmatched
-                if outcome.source and outcome.kind is not Kind.DUPLICATED
-            ),
-        ],
-        default=0,
-    )
+        aside = [entry for entry in gap.source if is_set_aside(entry.offset)]
+        gap.source = [entry for entry in gap.source if not is_set_aside(entry.offset)]
+        matched += _take_altered(gap, is_compacted=is_compacted)
+        gap.source = sorted([*gap.source, *aside])
+    return [*cut, *matched, *_left_over(gaps, matched)]
+
+
+def _left_over(gaps: Sequence[_Open], matched: Sequence[Outcome]) -> Iterator[Outcome]:
+    """Yield what has no counterpart: lost or in flight of the source, phantoms of the target."""
+    arrived = [gap.bracket.source_after for gap in gaps if gap.is_last]
+    arrived += [
+        one.source.offset for one in matched if one.source and one.kind is not Kind.DUPLICATED
+    ]
+    last_arrived = max(arrived, default=0)
     for gap in gaps:
         for entry in gap.source:
-            waits = gap.is_last and entry.offset > arrived
+            waits = gap.is_last and entry.offset > last_arrived
             kind = Kind.IN_FLIGHT if waits else Kind.LOST
-            unmatched.append(Outcome(kind=kind, source=entry, target=None, bracket=gap.bracket))
+            yield Outcome(kind=kind, source=entry, target=None, bracket=gap.bracket)
         for entry in gap.target:
-            unmatched.append(
-                Outcome(kind=Kind.PHANTOM, source=None, target=entry, bracket=gap.bracket)
-            )
-    return cut + unmatched
+            yield Outcome(kind=Kind.PHANTOM, source=None, target=entry, bracket=gap.bracket)
 
 
 def _opened(gap: Gap, source: Mapping[int, Entry], target: Mapping[int, Entry]) -> _Open:
@@ -257,7 +260,7 @@ def _opened(gap: Gap, source: Mapping[int, Entry], target: Mapping[int, Entry]) 
     )
 
 
-def _only_cut(window: WindowRecords) -> list[Pair] | None:
+def _only_cut(window: WindowRecords) -> list[Match] | None:
     return pairs_if_only_cut(
         window.source.digests,
         window.target.digests,
@@ -277,7 +280,7 @@ def _settled(gaps: Iterable[_Open]) -> Iterator[Outcome]:
             yield Outcome(kind=Kind.PHANTOM, source=None, target=entry, bracket=gap.bracket)
 
 
-def _gaps(window: WindowRecords, pairs: Sequence[Pair]) -> Iterator[Gap]:
+def _gaps(window: WindowRecords, pairs: Sequence[Match]) -> Iterator[Gap]:
     source, target = window.source.offsets, window.target.offsets
     source_index = target_index = 0
     source_after, target_after = window.bracket.source_after, window.bracket.target_after
@@ -305,14 +308,14 @@ def _gaps(window: WindowRecords, pairs: Sequence[Pair]) -> Iterator[Gap]:
         )
 
 
-def _pairs(window: WindowRecords) -> list[Pair]:
+def _pairs(window: WindowRecords) -> list[Match]:
     source, target = window.source.digests, window.target.digests
     pairs = common_subsequence(source, target)
     if not window.is_cut:
         return pairs
     # What the source's end has behind the last pair is in flight: its first copy arrived there.
     source_end = pairs[-1].source + 1 if window.is_last and pairs else len(source)
-    late = taken_late(source, target, pairs, Pair(source_end, len(target)))
+    late = taken_late(source, target, pairs, Match(source_end, len(target)))
     return brought_together_late(source, target, late)
 
 
@@ -363,7 +366,7 @@ def _take_altered(gap: _Open, *, is_compacted: bool) -> list[Outcome]:
     taken, gap.target = gap.target[:aged], gap.target[aged:]
     pairs = counterparts(gap.source, gap.target, SAFE if is_compacted else ALL)
     if not is_compacted:
-        pairs = _with_neighbours(pairs, Pair(len(gap.source), len(gap.target)))
+        pairs = _with_neighbours(pairs, Match(len(gap.source), len(gap.target)))
     altered = [
         Outcome(
             kind=Kind.ALTERED,
@@ -381,13 +384,13 @@ def _take_altered(gap: _Open, *, is_compacted: bool) -> list[Outcome]:
     return altered
 
 
-def _with_neighbours(anchors: Sequence[Pair], end: Pair) -> list[Pair]:
+def _with_neighbours(anchors: Sequence[Match], end: Match) -> list[Match]:
     """Return the pairs with those that lie between them at the same distance."""
-    pairs: list[Pair] = []
+    pairs: list[Match] = []
     source_index = target_index = 0
     for anchor in [*anchors, end]:
         between = min(anchor.source - source_index, anchor.target - target_index)
-        pairs += [Pair(source_index + step, target_index + step) for step in range(between)]
+        pairs += [Match(source_index + step, target_index + step) for step in range(between)]
         if anchor != end:
             pairs.append(anchor)
         source_index, target_index = anchor.source + 1, anchor.target + 1

@@ -18,6 +18,7 @@ from wire.topic_partition import TopicPartition
 
 SIDES: Final = (Side.SOURCE, Side.TARGET)
 _HOLE: Final[str] = RowKind.HOLE.value
+_CORRUPT: Final = HoleReason.CORRUPT.name
 _FAILURE: Final[str] = RowKind.FAILURE.value
 
 
@@ -55,6 +56,18 @@ class Scanned:
     def records(self) -> Mapping[Side, int]:
         """Return how many records were read, by side."""
         return {side: sum(one.range.records for one in self.ranges[side]) for side in SIDES}
+
+    def offsets(self, side: Side) -> int:
+        """Return of how many offsets of a side it is known what they hold."""
+        holes = sum(row.records for of, row in self.holes if of is side)
+        return self.records()[side] + holes
+
+    def is_corrupt(self, side: Side, start: int, stop: int) -> bool:
+        """Return whether a corrupt batch lies between two offsets of a side."""
+        return any(
+            of is side and row.reason == _CORRUPT and start <= row.start_offset < stop
+            for of, row in self.holes
+        )
 
     def compared(self) -> tuple[list[Window], Correspondence]:
         """Return the windows in which both logs differ, and where all other records lie."""

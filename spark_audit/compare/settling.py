@@ -7,29 +7,26 @@ holds no more than one window's digests, and the records that differ:
             ─► where keys lie later ─► superseded ─► judgements
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from spark_audit.compare.cases import Case, cases_of
+from spark_audit.compare.bulk import judged_in_bulk
+from spark_audit.compare.cases import cases_of
 from spark_audit.compare.chunks import chunks_of, unmatched
 from spark_audit.compare.explain import (
-    NOT_YET,
-    SET_ASIDE,
-    TAKEN_ON_SOURCE,
-    TAKEN_ON_TARGET,
-    Holes,
     Lacking,
     Used,
     explained_by,
     holes_in_order,
     judged,
     told_aside,
+    told_at_end,
 )
 from spark_audit.compare.in_flight import held_to_promise
 from spark_audit.compare.judgements import Judgement, condensed
+from spark_audit.compare.later_keys import superseded_cases
 from spark_audit.compare.looks import Look, Rest
 from spark_audit.compare.outcomes import (
     Bracket,
@@ -41,33 +38,24 @@ from spark_audit.compare.outcomes import (
     gaps_of,
     outcomes,
 )
-from spark_audit.compare.superseded import (
-    MirroredEnds,
-    Places,
-    is_gone,
-    is_superseded,
-    mirrored_ends,
-    questioned,
-    told_from,
-)
+from spark_audit.compare.superseded import mirrored_ends
 from spark_audit.scan.committed import HoleReason
 from spark_audit.scan.entries import Entry
 from spark_audit.scan.scan import Looking, Reading
 from spark_audit.scan.scan_plan import Planner
 from spark_audit.scan.scan_rows import RowKind, ScanRow
-from spark_audit.scan.sinks import FirstSink, KeyPlaces, KeySink, PickSink, WindowSink
+from spark_audit.scan.sinks import FirstSink, PickSink, WindowSink
 from spark_audit.scan.windows import LOG_START, LOG_STOP, Window
 from spark_audit.snapshot.bounds import PartitionBounds
 from spark_audit.snapshot.side import Side
 
 MOST_WINDOW_RECORDS: Final = 1_000_000
-"""Of a window more are not looked at one by one: 100 bytes each, on each side."""
+"""Of a window more are not looked at one by one: 100 bytes each, on each side, and 300 while they
+are compared. A worker had 635 MB with 0.9 million altered records."""
 MOST_UNMATCHED: Final = 100_000
 """So many unmatched records are looked at one by one at a time: 700 bytes each. Of partitions with
 more, those of compacted topics are settled in chunks, and others in bulk."""
 SIDES: Final = (Side.SOURCE, Side.TARGET)
-_MANY_MISSING: Final = (Kind.LOST, "missing on the target, among very many")
-_MANY_SURPLUS: Final = (Kind.PHANTOM, "not on the source in its place, among very many")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +121,9 @@ def settle(differences: Differences) -> Looking[list[Judgement]]:
         found, _ = yield from _settle(settling, settling.windows, promotion)
         return condensed([*settling.judgements, *found])
     if not any(_log(settling, side) for side in SIDES):
-        return condensed([*settling.judgements, *_in_bulk(settling, settling.windows, promotion)])
+        return condensed(
+            [*settling.judgements, *judged_in_bulk(settling.windows, settling.bounds, promotion)]
+        )
     return (yield from _settle_in_chunks(settling, promotion))
 
 
@@ -149,7 +139,7 @@ def _settle_in_chunks(settling: _Settling, promotion: int | None) -> Looking[lis
     used: dict[Lacking, Used] = {}
     for chunk in chunks_of(settling.windows, MOST_UNMATCHED):
         if unmatched(chunk) > MOST_UNMATCHED or len(told) > MOST_UNMATCHED:
-            found: Iterable[Judgement] = _in_bulk(settling, chunk, promotion)
+            found: Iterable[Judgement] = judged_in_bulk(chunk, settling.bounds, promotion)
         else:
             _note_parts(chunk, used)
             found, unmirrored_from = yield from _settle(
@@ -186,8 +176,9 @@ def _settle(
         side: holes_in_order(settling.holes[side], is_compacted=_log(settling, side))
         for side in SIDES
     }
-    superseded = yield from _superseded(settling, cases, holes, ends)
+    superseded = yield from superseded_cases(settling.planner, settling.bounds, cases, holes, ends)
     told = told_aside(cases, explained_by(cases, superseded, holes, used), bounds.is_set_aside)
+    told = told_at_end(cases, told, holes[Side.TARGET])
     return list(held_to_promise(judged(cases, told), bounds)), ends.source
 
 
@@ -313,61 +304,6 @@ def _too_long(settling: _Settling, window: Window) -> Iterator[Judgement]:
 # --- unmatched records ---------------------------------------------------------------------------
 
 
-def _in_bulk(
-    settling: _Settling, windows: Sequence[WindowGaps], promotion: int | None
-) -> Iterator[Judgement]:
-    """Yield judgements of gaps where too many records differ to look at each.
-
-    Retention explains the oldest ones, as always; no cleaner is asked.
-    """
-    bounds = settling.bounds
-    is_compacted = any(_log(settling, side) for side in SIDES)
-    for window in windows:
-        for gap in window.gaps:
-            waits = gap.is_last and promotion is None and not gap.target
-            aside = [at for at in gap.source if bounds.is_set_aside(at)]
-            yield from _bulk(aside, len(aside), SET_ASIDE, _MANY_MISSING, is_source=True)
-            left = [at for at in gap.source if not bounds.is_set_aside(at)] if aside else gap.source
-            missing = (Kind.IN_FLIGHT, NOT_YET) if waits else _MANY_MISSING
-            surplus = _MANY_SURPLUS
-            if is_compacted:
-                missing = missing if waits else (Kind.NOT_COMPARED, _MANY_MISSING[1])
-                surplus = (Kind.NOT_COMPARED, _MANY_SURPLUS[1])
-            if waits:
-                for part in _parted(left, bounds):
-                    yield from held_to_promise(_bulk(part, 0, "", missing, is_source=True), bounds)
-            else:
-                gone = _gone(bounds.target.start, gap.bracket[2:])
-                yield from _bulk(left, gone, TAKEN_ON_TARGET, missing, is_source=True)
-            gone = _gone(bounds.source.start, gap.bracket[:2])
-            yield from _bulk(gap.target, gone, TAKEN_ON_SOURCE, surplus, is_source=False)
-
-
-def _parted(offsets: Sequence[int], bounds: PartitionBounds) -> tuple[Sequence[int], Sequence[int]]:
-    """Return what of these offsets lies before the end that was promised, and the rest."""
-    end = 0 if bounds.promise is None else bounds.promise.source_end
-    at = bisect_left(offsets, end)
-    return offsets[:at], offsets[at:]
-
-
-def _gone(log_start: int, between: tuple[int, ...]) -> int:
-    """Return how many offsets of a bracket lie before a log's start."""
-    after, before = between
-    return max(0, min(log_start, before) - after - 1)
-
-
-def _bulk(
-    offsets: Sequence[int], gone: int, taken: str, rest: tuple[Kind, str], *, is_source: bool
-) -> Iterator[Judgement]:
-    for some, (kind, reason) in (
-        (offsets[:gone], (Kind.EXPLAINED, taken)),
-        (offsets[gone:], rest),
-    ):
-        if some:
-            source, target = (some[0], None) if is_source else (None, some[0])
-            yield Judgement(kind, source, target, len(some), None, None, reason)
-
-
 def _outcomes(settling: _Settling, windows: Sequence[WindowGaps]) -> Looking[list[Outcome]]:
     """Read the unmatched records and copies of them far away, and name them."""
     picks: dict[Side, list[PickSink]] = {side: [] for side in SIDES}
@@ -400,6 +336,7 @@ def _outcomes(settling: _Settling, windows: Sequence[WindowGaps]) -> Looking[lis
         entries[Side.TARGET],
         originals,
         is_compacted=settling.bounds.source.is_compacted,
+        is_set_aside=settling.bounds.is_set_aside,
     )
 
 
@@ -445,70 +382,3 @@ def _originals(
     )
     yield [Reading(task=task, sink=sink)]
     return {digest: first for digest, (first, *_) in sink.entries.items()}
-
-
-def _superseded(
-    settling: _Settling,
-    cases: Sequence[Case],
-    holes: Mapping[Side, Holes],
-    ends: MirroredEnds,
-) -> Looking[dict[int, bool]]:
-    """Ask where the keys lie later of which a compacted side lacks a record.
-
-    The answer is by the number of the case.
-    """
-    bounds = settling.bounds
-    asked = questioned(cases, bounds)
-    if not asked:
-        return {}
-    known: dict[Side, dict[bytes, KeyPlaces]] = {side: {} for side in SIDES}
-    yield list(_key_readings(settling, asked, known, ends))
-    places: Places = known
-    questions = set(map(id, asked))
-    return {
-        number: (_log(settling, case.holding) and is_gone(case, places))
-        or is_superseded(case, places, ends, _first_gap(case, bounds, holes))
-        for number, case in enumerate(cases)
-        if id(case) in questions
-    }
-
-
-def _first_gap(case: Case, bounds: PartitionBounds, holes: Mapping[Side, Holes]) -> int | None:
-    if not bounds.is_both_ways or case.lacking is None:
-        return None
-    side = case.lacking
-    return holes[side].first_gap(case.after(side), case.before(side))
-
-
-def _key_readings(
-    settling: _Settling,
-    asked: Sequence[Case],
-    known: dict[Side, dict[bytes, KeyPlaces]],
-    ends: MirroredEnds,
-) -> Iterator[Reading]:
-    """Yield what reads both logs from where they may tell, to the ends that they have by then.
-
-    Tombstones that applications wrote to the target behind a promotion supersede nothing on the
-    source, unless the other direction takes them there; what came from there was on both. What
-    the mirror has brought since the snapshot is native where one direction alone has run.
-    """
-    keys = {case.holder.key_digest for case in asked if case.holder.key_digest is not None}
-    planned = settling.planner.partitions[0]
-    both = planned.is_both_ways
-    sides = [
-        (Side.SOURCE, Side.SOURCE, ends.source, True),
-        (Side.TARGET, Side.TARGET, ends.target, both and planned.seal is None),
-        (Side.NATIVE, Side.TARGET, LOG_STOP if both else ends.target, True),
-    ]
-    if both:
-        sides.append((Side.RETURNED, Side.SOURCE, LOG_STOP, True))
-    holders: dict[Side, set[int]] = {side: set() for side in SIDES}
-    for case in asked:
-        holders[case.holding].add(case.holder.offset)
-    for read, side, end, to_end in sides:
-        task = settling.planner.stretch(
-            planned, read, told_from(asked, side), LOG_STOP, to_end=to_end
-        )
-        is_other = read in {Side.NATIVE, Side.RETURNED}
-        sink = KeySink(keys, known[side], end, is_other=is_other, asked=holders[side])
-        yield Reading(task=task, sink=sink)

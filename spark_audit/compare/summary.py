@@ -10,6 +10,7 @@ from spark_audit.compare.explain import (
     COMPACTED_ON_SOURCE,
     COMPACTED_ON_TARGET,
     CORRUPT_ON_SOURCE,
+    CORRUPT_ON_TARGET,
     SET_ASIDE,
     TAKEN_ON_SOURCE,
     TAKEN_ON_TARGET,
@@ -30,6 +31,7 @@ HOLE_COLUMNS: Final = tuple(
 EXPLANATIONS: Final = {
     "missing_by_retention": TAKEN_ON_TARGET,
     "missing_by_compaction": COMPACTED_ON_TARGET,
+    "missing_by_corruption": CORRUPT_ON_TARGET,
     "missing_set_aside": SET_ASIDE,
     "surplus_by_retention": TAKEN_ON_SOURCE,
     "surplus_by_compaction": COMPACTED_ON_SOURCE,
@@ -114,3 +116,15 @@ def partition_summary(
         "not_compared_reason": untold[0].reason if untold else None,
         "keys_not_compared_reason": of_keys[0].reason if of_keys else None,
     }
+
+
+def first_behind(row: Mapping[str, Any]) -> int | None:
+    """Return the first source offset of a partition's row that the target may have yet to get.
+
+    Where that is not known because some are not compared, it is the end; None if all have arrived.
+    """
+    first: int | None = row["first_in_flight"]
+    if first is None and row["not_compared_source"]:
+        end: int = row["source_stop"]
+        return end
+    return first

@@ -9,7 +9,7 @@ record of each key, and the target has none of K behind that place. A mirror has
 "Later" must be certain: behind the outcome's bracket, or behind all that was mirrored. Inside the
 bracket the order is not known; but if cleaners and mirror lose nothing, the record that superseded
 another one is never inside the same bracket. Where both sites write it may be, if it is not one of
-this direction's: such a one counts from the bracket's first gap on.
+this direction's: such a one counts from the bracket's first gap on. So does one that was set aside.
 
     source  |--a--K:1~~K:2~~b--|        ~~  written on the target
     target  |--a--....--K:2--b-|
@@ -96,7 +96,7 @@ def is_superseded(
     supersedes may be gone with it. Records without a key are dropped by cleaners. `places` are of
     the stretches from `told_from` up to where the logs end by then: a record written since the
     audit began supersedes as well. `first_gap` is where the bracket's first gap begins on the
-    lacking side, if both sites write there and it has one.
+    lacking side, if it has one and both sites write there, or records of it were set aside.
     """
     lacking, record, holding = case.lacking, case.holder, case.holding
     if lacking is None:

@@ -10,13 +10,13 @@ Kafka appends to a log. Four things change what lies in it, and each has its own
                     leader, which never truncates, so all before is as it was, too)
     a cleaner       nothing tells what it rewrote: logs of compacted topics are read
 
-Bits that rot are found by reading again, a part each night (`links.to_read_again`).
+Bits that rot are found by reading again, a part each night (`Chain.to_read_again`).
 """
 
 from dataclasses import dataclass
 from typing import Final
 
-from spark_audit.evidence.links import Link, between
+from spark_audit.evidence.chain import Chain
 from spark_audit.evidence.remembered import RememberedLog, RememberedSite
 from spark_audit.snapshot.bounds import LogBounds
 from wire.errors import ErrorCode, describe
@@ -27,10 +27,10 @@ TAKE_ANEW: Final = "take it anew with `spark-audit digest {site} --full`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class AskedLinks:
     """Links that may be believed once the leader has said where their last epoch ended."""
 
-    links: tuple[Link, ...]
+    links: Chain
 
     @property
     def epoch(self) -> int:
@@ -51,7 +51,7 @@ class Disbelief:
 
 def considered(
     site: str, log: RememberedLog | None, now: LogBounds, start: int, stop: int
-) -> Asked | Disbelief | None:
+) -> AskedLinks | Disbelief | None:
     """Return the links between two offsets of a log to ask its leader about.
 
     None if the log is to be read, because nothing is remembered or nothing could be proven.
@@ -68,15 +68,13 @@ def considered(
         return None
     if log.fault is not None:
         return Disbelief(f"evidence of {site} (night {log.night}): {log.fault}; {anew}")
-    links = tuple(between(log.links, start, stop))
+    links = log.links.between(start, stop)
     if not links or links[-1].leader_epoch in {None, NO_EPOCH}:
         return None
-    return Asked(links=links)
+    return AskedLinks(links=links)
 
 
-def proven(
-    site: str, asked: Asked, answer: EpochEnd | ErrorCode | None
-) -> tuple[Link, ...] | Disbelief:
+def proven(site: str, asked: AskedLinks, answer: EpochEnd | ErrorCode | None) -> Chain | Disbelief:
     """Return the links if the leader's answer proves that the log still has them."""
     stop = asked.links[-1].stop
     if isinstance(answer, ErrorCode) or answer is None:

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from spark_audit.evidence.belief import Asked, Disbelief, considered, proven, wrong_cluster
-from spark_audit.evidence.links import Link
+from spark_audit.evidence.belief import AskedLinks, Disbelief, considered, proven, wrong_cluster
+from spark_audit.evidence.chain import Chain
 from spark_audit.evidence.remembered import Remembered
 from spark_audit.snapshot.bounds import PartitionBounds, Snapshot
 from spark_audit.snapshot.seals import CannotTell
@@ -27,7 +27,7 @@ class Considered:
     are not compared.
     """
 
-    asked: Mapping[tuple[Side, TopicPartition], Asked]
+    asked: Mapping[tuple[Side, TopicPartition], AskedLinks]
     untold: Mapping[TopicPartition, str]
 
     def epochs(self, side: Side) -> dict[TopicPartition, int]:
@@ -39,7 +39,7 @@ class Considered:
 class Believed:
     """The links that are there still, by log, and why others' partitions are not compared."""
 
-    kept: Mapping[tuple[Side, TopicPartition], tuple[Link, ...]]
+    kept: Mapping[tuple[Side, TopicPartition], Chain]
     untold: Mapping[TopicPartition, str]
 
 
@@ -58,10 +58,10 @@ def consider(snapshot: Snapshot, told: Remembered) -> Considered:
         wrong = site in told and wrong_cluster(site, told[site], snapshot.cluster_ids.get(site))
         if wrong:
             raise CannotTell(wrong)
-    asked: dict[tuple[Side, TopicPartition], Asked] = {}
+    asked: dict[tuple[Side, TopicPartition], AskedLinks] = {}
     untold: dict[TopicPartition, str] = {}
     for side, bounds, one in _each(snapshot, told):
-        if isinstance(one, Asked):
+        if isinstance(one, AskedLinks):
             asked[side, bounds.place(side)] = one
         elif isinstance(one, Disbelief):
             untold.setdefault(bounds.place(Side.SOURCE), one.why)
@@ -70,7 +70,7 @@ def consider(snapshot: Snapshot, told: Remembered) -> Considered:
 
 def _each(
     snapshot: Snapshot, told: Remembered
-) -> Iterator[tuple[Side, PartitionBounds, Asked | Disbelief | None]]:
+) -> Iterator[tuple[Side, PartitionBounds, AskedLinks | Disbelief | None]]:
     for bounds in snapshot.partitions:
         for side in SIDES:
             site = site_of(snapshot, side)
@@ -86,7 +86,7 @@ def believe(
     answers: Mapping[Side, Mapping[TopicPartition, EpochEnd | ErrorCode]],
 ) -> Believed:
     """Return what the leaders' answers prove."""
-    kept: dict[tuple[Side, TopicPartition], tuple[Link, ...]] = {}
+    kept: dict[tuple[Side, TopicPartition], Chain] = {}
     untold = dict(considered_logs.untold)
     for bounds, side in product(snapshot.partitions, SIDES):
         place, there = bounds.place(Side.SOURCE), bounds.place(side)

@@ -20,6 +20,7 @@ from wire.topic_partition import TopicPartition
 _RANGE: Final[str] = RowKind.RANGE.value
 _HOLE: Final[str] = RowKind.HOLE.value
 _RETENTION: Final = HoleReason.RETENTION.name
+_CORRUPT: Final = HoleReason.CORRUPT.name
 """Kinds of rows by what they are called in them: to ask an enum takes longer than to compare."""
 REREAD_OFFSETS: Final = 65_536
 """Offsets of a log that are read again in the same night."""
@@ -91,18 +92,20 @@ def _accounts_for_all(link: Link) -> bool:
 
 
 def whole(links: Iterable[Link]) -> list[Link]:
-    """Return the links up to the first whose range ends because reading did."""
+    """Return the links up to the first whose range ends because reading did, or that has a corrupt
+    batch: another replica may have it whole, and nobody would know what to hold against it.
+    """
     found: list[Link] = []
     for link in links:
-        if link.leader_epoch is None:
+        if link.leader_epoch is None or any(map(is_corrupt, link.rows)):
             break
         found.append(link)
     return found
 
 
-def between(links: Sequence[Link], start: int, stop: int) -> Sequence[Link]:
-    """Return the links that lie between two offsets."""
-    return [link for link in links if start <= link.start and link.stop <= stop]
+def is_corrupt(row: ScanRow) -> bool:
+    """Return whether a row tells of a corrupt batch."""
+    return row.reason == _CORRUPT
 
 
 def span(links: Sequence[Link]) -> tuple[int, int]:
@@ -111,7 +114,7 @@ def span(links: Sequence[Link]) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turns:
+class NightNumbers:
     """The days since the last night was kept, and tonight's, each a number since the epoch.
 
     Each link has its turn on one day in `days`. A link whose turn came on a day without a night is
@@ -127,25 +130,9 @@ class Turns:
         return (self.tonight - turn) % self.days < self.tonight - self.since
 
 
-def to_read_again(
-    links: Sequence[Link], place: TopicPartition, turns: Turns
-) -> list[Sequence[Link]]:
-    """Return the runs of links that are read again tonight.
-
-    The last link always is: what an election cut off a log, and others wrote again, begins there
-    at the latest.
-    """
-    shift = crc32(place.topic.encode()) + place.partition
-    runs: list[list[Link]] = []
-    for number, link in enumerate(links):
-        is_due = turns.have_come(link.start // REREAD_OFFSETS + shift)
-        if not is_due and number < len(links) - 1:
-            continue
-        if runs and runs[-1][-1].stop == link.start:
-            runs[-1].append(link)
-        else:
-            runs.append([link])
-    return list(runs)
+def shift_of(place: TopicPartition) -> int:
+    """Return by how many days the turns of a log are put off: not all have theirs on one day."""
+    return crc32(place.topic.encode()) + place.partition
 
 
 def contradiction(expected: Sequence[Link], rows: Sequence[ScanRow]) -> str | None:

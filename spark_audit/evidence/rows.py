@@ -9,10 +9,9 @@ Each row names the format, the cluster and the topic by its id: a row of another
 one of these.
 """
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import pyarrow as pa
@@ -44,6 +43,8 @@ ARROW_EVIDENCE: Final = pa.schema(
         *ARROW_OF_ROW,
     ]
 )
+_NAMES: Final = ("night", "cluster", "topic", "partition", "topic_id", "number")
+"""The columns of which each row has a value."""
 
 
 class EvidenceUnusable(Exception):
@@ -96,44 +97,18 @@ def table_of(night: Night) -> pa.Table:
     )
 
 
-def nights_of(table: pa.Table, where: str) -> list[Night]:
-    """Return what is kept, in order; `where` names it in what is raised.
-
-    Raises EvidenceUnusable for rows of another format or of more than one cluster.
-    """
-    columns = [column.to_pylist() for column in table.select(ARROW_EVIDENCE.names).columns]
-    formats = set(columns[1]) - {FORMAT}
+def require_usable(table: pa.Table, where: str) -> None:
+    """Raise EvidenceUnusable for rows of another format or of more than one cluster."""
+    formats = set(table.column("format").unique().to_pylist()) - {FORMAT}
     if formats:
         raise EvidenceUnusable(
             f"{where}: evidence of format {min(map(str, formats))}, this program knows {FORMAT}; "
             "take it anew with `spark-audit digest SITE --full`"
         )
-    clusters = set(columns[2])
+    clusters = set(table.column("cluster").unique().to_pylist())
     if len(clusters) > 1:
         named = ", ".join(sorted(map(str, clusters)))
         raise EvidenceUnusable(f"{where}: evidence of several clusters: {named}")
-    try:
-        return [
-            Night(name=name, cluster=str(*clusters), notes=tuple(notes))
-            for name, notes in _notes_by_night(columns)
-        ]
-    except (TypeError, ValueError) as error:
-        raise EvidenceUnusable(f"{where}: no evidence of a site: {error!r}") from error
-
-
-def _notes_by_night(columns: Sequence[Sequence[Any]]) -> Iterator[tuple[str, list[Note]]]:
-    found: defaultdict[str, defaultdict[tuple[str, int, str], list[tuple[int, ScanRow]]]]
-    found = defaultdict(lambda: defaultdict(list))
-    for night, _, _, topic, partition, topic_id, number, *values in zip(*columns, strict=True):
-        found[str(night)][topic, partition, topic_id].append((int(number), ScanRow(*values)))
-    for night, by_log in sorted(found.items()):
-        notes: list[Note] = []
-        for (topic, partition, topic_id), numbered in by_log.items():
-            numbered.sort(key=_number)
-            place = TopicPartition(str(topic), int(partition))
-            notes.append(Note(place, UUID(topic_id), tuple(row for _, row in numbered)))
-        yield night, notes
-
-
-def _number(numbered: tuple[int, ScanRow]) -> int:
-    return numbered[0]
+    unnamed = [name for name in _NAMES if table.column(name).null_count]
+    if unnamed:
+        raise EvidenceUnusable(f"{where}: no evidence of a site: rows without {unnamed[0]}")

@@ -10,26 +10,24 @@ from spark_audit.evidence.rows import (
     EVIDENCE,
     EvidenceUnusable,
     Night,
-    nights_of,
     table_of,
 )
 
 _NO_PATH = "PATH_NOT_FOUND"
 
 
-def load(spark: SparkContext, path: str) -> list[Night]:
-    """Return what is kept at a path, in order; nothing where there is no such path yet.
+def load(spark: SparkContext, path: str) -> pa.Table | None:
+    """Return what is kept at a path, in any order; None where there is no such path yet.
 
-    Raises EvidenceUnusable for files that cannot be read, and for what is no evidence.
+    Raises EvidenceUnusable for files that cannot be read.
     """
     try:
         frame = SparkSession(spark).read.schema(EVIDENCE).parquet(path)
-        table: pa.Table = frame.select(*ARROW_EVIDENCE.names).toArrow()
+        return frame.select(*ARROW_EVIDENCE.names).toArrow()
     except PySparkException as fault:
         if fault.getCondition() == _NO_PATH:
-            return []
+            return None
         raise EvidenceUnusable(f"{path}: {_in_a_line(fault)}") from fault
-    return nights_of(table, path)
 
 
 def save(spark: SparkContext, path: str, night: Night, *, is_anew: bool) -> None:

@@ -10,13 +10,14 @@ from typing import Final
 from uuid import UUID
 
 from spark_audit.evidence.belief import Disbelief
+from spark_audit.evidence.chain import Chain
 from spark_audit.evidence.links import (
     Link,
-    Turns,
+    NightNumbers,
     chained,
     contradiction,
+    is_corrupt,
     span,
-    to_read_again,
     whole,
 )
 from spark_audit.evidence.remembered import RememberedLog
@@ -70,15 +71,16 @@ def without_memory(place: TopicPartition, now: LogBounds, why: str | None) -> Lo
 
 
 def going_on(
-    place: TopicPartition, now: LogBounds, links: Sequence[Link], turns: Turns
+    place: TopicPartition, now: LogBounds, links: Chain, turns: NightNumbers
 ) -> LogTonight:
     """Return how a log is read of which these links are proven to be there."""
+    start, stop = links.span()
     return LogTonight(
         place=place,
         now=now,
-        again=tuple(to_read_again(links, place, turns)),
-        kept=links[-1].stop - links[0].start,
-        resume=links[-1].stop,
+        again=tuple(links.to_read_again(place, turns)),
+        kept=stop - start,
+        resume=stop,
     )
 
 
@@ -103,6 +105,11 @@ def note_of(tonight: LogTonight, rows: Iterable[ScanRow]) -> Note | Disbelief | 
     start = links[0].start if links else tonight.resume
     added = noted(links, start, begins_because=tonight.begins_because)
     return Note(tonight.place, tonight.now.topic_id, tuple(added))
+
+
+def corrupt_batches(place: TopicPartition, rows: Iterable[ScanRow]) -> list[str]:
+    """Return what is said of corrupt batches that were read."""
+    return [f"{place}: {row.detail}" for row in rows if is_corrupt(row)]
 
 
 def void_note(place: TopicPartition, topic_id: UUID, why: str) -> Note:

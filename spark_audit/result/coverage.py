@@ -77,6 +77,7 @@ def _of_source(row: Mapping[str, Any]) -> Counter[Share]:
             Share.COMPACTION: row["missing_by_compaction"],
             Share.WRITTEN_AGAIN: row["written_again"],
             Share.SET_ASIDE: row["missing_set_aside"],
+            Share.UNREADABLE: row.get("missing_by_corruption", 0),  # older results have none
             Share.IN_FLIGHT: row["in_flight"],
             Share.OVERDUE: row["overdue"],
             Share.NOT_COMPARED: row["not_compared_source"],
@@ -106,6 +107,8 @@ def total_coverage(rows: Iterable[Mapping[str, Any]], side: str) -> Counter[Shar
 def why_not_compared(row: Mapping[str, Any]) -> str | None:
     """Return why not all of a partition was compared; None if it was."""
     sides = {side: coverage(row, side)[Share.NOT_COMPARED] for side in SIDES}
+    if row["corrupt"]:
+        return f"corrupt batches ({row['corrupt']:,}): nobody knows what is in them"
     if not any(sides.values()):
         reason = row["keys_not_compared_reason"]
         return None if reason is None else str(reason)

@@ -17,6 +17,9 @@ from spark_audit.result.verdict import Answer, Verdict
 FORMAT_VERSION: Final = 1
 MOST_FINDINGS: Final = 10_000
 """So many findings of a night are kept; of others only their number."""
+OF_SITES: Final = ("setting", "right")
+"""Kinds of findings that are of no partition."""
+_NO_PARTITION: Final = -1
 
 
 class KeptFinding(NamedTuple):
@@ -34,11 +37,13 @@ class KeptFinding(NamedTuple):
     @property
     def place(self) -> tuple[Any, ...]:
         """Return what makes it the same finding: all but the words and the number of records."""
-        return self[:6]
+        return self if self.kind in OF_SITES else self[:6]
 
     @property
     def words(self) -> str:
         """Return it as a line; a record is named topic:partition:offset, as in a report."""
+        if self.kind in OF_SITES:
+            return f"{self.kind} {self.reason}"
         source = "-" if self.source_offset is None else self.source_offset
         target = "" if self.target_offset is None else f", target offset {self.target_offset}"
         more = f", {self.records} records" if self.records > 1 else ""
@@ -61,6 +66,12 @@ class KeptVerdict:
     findings: tuple[KeptFinding, ...]
     left_out: int = 0
     """How many findings are not kept."""
+    only: tuple[str, ...] = ()
+    """The topics that alone were looked at; none where all were."""
+
+    def looked_at(self, finding: KeptFinding) -> bool:
+        """Return whether the topic of another night's finding was looked at."""
+        return not self.only or finding.topic in self.only
 
 
 class UnreadableNight(NamedTuple):
@@ -78,6 +89,9 @@ def night_of(started_ms: int) -> str:
 def kept(verdict: Verdict, findings: Sequence[Mapping[str, Any]]) -> KeptVerdict:
     """Return what is kept of a verdict and its findings: rows of `summary.ARROW_FINDINGS`."""
     rows = [row for flow in verdict.flows for row in flow.partitions]
+    of_sites = list(_of_sites(verdict))
+    of_records = [KeptFinding(*(row[name] for name in KeptFinding._fields)) for row in findings]
+    counts = {kind: sum(one.kind == kind for one in of_sites) for kind in OF_SITES}
     return KeptVerdict(
         night=night_of(verdict.started_ms),
         answer=verdict.answer,
@@ -86,13 +100,24 @@ def kept(verdict: Verdict, findings: Sequence[Mapping[str, Any]]) -> KeptVerdict
         ended_ms=verdict.ended_ms,
         compared=verdict.records_compared,
         remembered={side: sum(row.get(f"{side}_remembered", 0) for row in rows) for side in SIDES},
-        counts={kind: count for kind, count in verdict.counts.items() if count},
-        findings=tuple(
-            KeptFinding(*(row[name] for name in KeptFinding._fields))
-            for row in findings[:MOST_FINDINGS]
-        ),
-        left_out=max(0, len(findings) - MOST_FINDINGS),
+        counts={kind: count for kind, count in {**verdict.counts, **counts}.items() if count},
+        findings=(*of_sites, *of_records)[:MOST_FINDINGS],
+        left_out=max(0, len(of_sites) + len(of_records) - MOST_FINDINGS),
+        only=verdict.only,
     )
+
+
+def _of_sites(verdict: Verdict) -> Iterator[KeptFinding]:
+    """Yield the findings that are about topics or clusters, and about no record."""
+    setting, right = OF_SITES
+    nowhere = (_NO_PARTITION, None, None, 1)
+    for flow in verdict.flows:
+        for one in flow.settings:
+            if one.loses is not None:
+                yield KeptFinding(setting, flow.flow, one.topic, *nowhere, one.words)
+        for entry in flow.rights:
+            if entry.explained is None:
+                yield KeptFinding(right, flow.flow, entry.resource, *nowhere, entry.words)
 
 
 def encode(one: KeptVerdict) -> str:
@@ -109,6 +134,7 @@ def encode(one: KeptVerdict) -> str:
             "counts": dict(one.counts),
             "findings": [list(finding) for finding in one.findings],
             "left_out": one.left_out,
+            "only_topics": list(one.only),
         }
     )
 
@@ -130,6 +156,7 @@ def decode(night: str, text: str) -> KeptVerdict:
             counts={str(kind): int(count) for kind, count in document["counts"].items()},
             findings=tuple(KeptFinding(*row) for row in document["findings"]),
             left_out=int(document["left_out"]),
+            only=tuple(map(str, document.get("only_topics", ()))),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"no verdict of a night: {error!r}") from error
@@ -144,12 +171,15 @@ def history_lines(nights: Iterable[KeptVerdict]) -> Iterator[str]:
             for kind in (*FINDINGS, Kind.IN_FLIGHT)
             if one.counts.get(kind.column)
         ]
+        named += [f"{one.counts[kind]:,} {kind}s" for kind in OF_SITES if one.counts.get(kind)]
         of_evidence = sum(one.remembered.values())
+        only = f"; only of {', '.join(one.only)}" if one.only else ""
         from_evidence = f", {of_evidence:,} offsets from evidence" if of_evidence else ""
         yield (
             f"{one.night}  {one.answer.value:<8}  {one.compared['source']:,} / "
             f"{one.compared['target']:,} records in {seconds:,.1f} s{from_evidence}  "
             f"{', '.join(named) or one.problem or 'equal'}"
+            f"{only}"
         )
 
 
@@ -163,12 +193,14 @@ class Change:
 
 
 def change_between(earlier: KeptVerdict, later: KeptVerdict) -> Change:
-    """Return what changed from one night to another."""
+    """Return what changed from one night to another; what was not looked at is not gone."""
     before = {one.place for one in earlier.findings}
     after = {one.place for one in later.findings}
     return Change(
         new=tuple(one for one in later.findings if one.place not in before),
-        gone=tuple(one for one in earlier.findings if one.place not in after),
+        gone=tuple(
+            one for one in earlier.findings if one.place not in after and later.looked_at(one)
+        ),
         same=len(before & after),
     )
 
@@ -183,6 +215,8 @@ def change_lines(earlier: KeptVerdict, later: KeptVerdict) -> Iterator[str]:
     for one in (earlier, later):
         if one.problem is not None:
             yield f"could not tell in {one.night}: {one.problem}"
+        if one.only:
+            yield f"{one.night} looked at these topics only: {', '.join(one.only)}"
         if one.left_out:
             yield f"{one.left_out:,} findings of {one.night} are not kept, and not compared here"
     yield from (f"new   {one.words}" for one in change.new)

@@ -8,10 +8,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from runtime.pages.markup import folded, heads, link, moment, numbers_of, shown
+from runtime.pages.page_style import STYLE
 from spark_audit.compare.outcomes import FINDINGS, Kind
 from spark_audit.result.coverage import SIDES, Share, why_not_compared
 from spark_audit.result.history import KeptVerdict, UnreadableNight
-from spark_audit.result.markup import folded, heads, link, moment, numbers_of, shown
 from spark_audit.result.page_findings import (
     RUNBOOK,
     Anchors,
@@ -20,10 +21,9 @@ from spark_audit.result.page_findings import (
     groups,
 )
 from spark_audit.result.page_nights import nights
-from spark_audit.result.page_style import STYLE
 from spark_audit.result.picture import partition_picture
 from spark_audit.result.report import keys_line
-from spark_audit.result.verdict import Answer, FlowReport, Verdict
+from spark_audit.result.verdict import Answer, FlowVerdict, Verdict
 
 OLD_MS: Final = 36 * 3_600_000
 """A verdict of that age says nothing of today; alerts take the same."""
@@ -76,6 +76,8 @@ def _head(verdict: Verdict, now_ms: int, docs: str | None) -> Iterator[str]:
     yield f"<p>{_MEANS[verdict.answer]}</p>"
     if verdict.problem is not None:
         yield f"<p>Could not tell: {shown(verdict.problem)}</p>"
+    if verdict.only:
+        yield f"<p>Only these topics were looked at: {shown(', '.join(verdict.only))}</p>"
     yield (
         f'<p class="soft">{compared["source"]:,} source and {compared["target"]:,} target records '
         f"compared in {seconds:,.1f} s. Ended {moment(verdict.ended_ms)}.</p>"
@@ -85,13 +87,18 @@ def _head(verdict: Verdict, now_ms: int, docs: str | None) -> Iterator[str]:
             f'<p class="old">This verdict was {age_h:,.0f} hours old when this page was made, and '
             "says nothing of what was written since. Run <code>spark-audit run</code> again.</p>"
         )
+    if verdict.ended_ms - now_ms > OLD_MS:
+        yield (
+            f'<p class="old">By the clock of this page this verdict is {-age_h:,.0f} hours of the '
+            "future: one of two clocks is wrong, and how old it is nobody knows.</p>"
+        )
     if docs is not None:
         yield f"<p>{link(docs, RUNBOOK, 'What to do about findings')}</p>"
     yield "</header>"
 
 
 def _flow(
-    flow: FlowReport, findings: Sequence[Mapping[str, Any]], docs: str | None, name: str
+    flow: FlowVerdict, findings: Sequence[Mapping[str, Any]], docs: str | None, name: str
 ) -> Iterator[str]:
     own = [one for one in findings if one["flow"] == flow.flow]
     rows = sorted(flow.partitions, key=_worst_first)
@@ -174,7 +181,7 @@ def _place(row: Mapping[str, Any]) -> tuple[str, int]:
     return row["topic"], row["partition"]
 
 
-def _rights(flow: FlowReport) -> Iterator[str]:
+def _rights(flow: FlowVerdict) -> Iterator[str]:
     if not flow.rights and flow.rights_not_compared is None:
         return
     yield "<section><h2>Rights that differ</h2>"
@@ -192,7 +199,7 @@ def _marked(found: Iterable[tuple[bool, str]]) -> list[str]:
     ]
 
 
-def _coverage_table(flow: FlowReport) -> Iterator[str]:
+def _coverage_table(flow: FlowVerdict) -> Iterator[str]:
     sides = [flow.coverage(side) for side in SIDES]
     yield '<div class="wide"><table>' + heads("offsets", *SIDES, numbers=SIDES)
     yield _numbers("in the snapshot", [sum(shares.values()) for shares in sides])
@@ -214,7 +221,7 @@ def _numbers(name: str, numbers: Iterable[int]) -> str:
     return f"<tr><td>{shown(name)}</td>{numbers_of(numbers)}</tr>"
 
 
-def _left_out(flow: FlowReport) -> Iterator[str]:
+def _left_out(flow: FlowVerdict) -> Iterator[str]:
     reasons = [f"{topic}-{partition}: {why}" for topic, partition, why in flow.left_out]
     lines = [f"<li>Not compared: {shown(one)}</li>" for one in (*flow.unaudited, *reasons)]
     yield from folded("that were not compared", lines)

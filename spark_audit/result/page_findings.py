@@ -4,10 +4,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from runtime.pages.markup import folded, heads, link, numbers_of, shown
 from spark_audit.compare.outcomes import FINDINGS, Kind
-from spark_audit.result.markup import folded, heads, link, numbers_of, shown
 from spark_audit.result.report import record_time
-from spark_audit.result.verdict import FlowReport
+from spark_audit.result.verdict import FlowVerdict
 
 MOST_FINDINGS: Final = 1_000
 """More rows are not shown; the page says how many there are and how to list them."""
@@ -42,7 +42,7 @@ Anchors: TypeAlias = Mapping[tuple[str, int], str]
 """The picture of each partition, by its id in the page."""
 
 
-def findings_summary(flow: FlowReport, rows: Sequence[Row], docs: str | None) -> Iterator[str]:
+def findings_summary(flow: FlowVerdict, rows: Sequence[Row], docs: str | None) -> Iterator[str]:
     """Yield a table with how many there are of each kind, and in how many partitions."""
     places: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
     for one in rows:
@@ -119,7 +119,7 @@ def _cell(column: str, cell: tuple[str, str]) -> str:
     return f'<td class="{style}" data-name="{column}">{content}</td>'
 
 
-def groups(flow: FlowReport, rows: Sequence[Row]) -> Iterator[str]:
+def groups(flow: FlowVerdict, rows: Sequence[Row]) -> Iterator[str]:
     """Yield how positions of groups stand, and which groups would skip records."""
     numbers = {
         name: flow.total(f"positions_{name}") for name in ("exact", "behind", "too_far", "unknown")

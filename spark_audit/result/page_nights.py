@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from runtime.pages.markup import heads, numbers_of, shown
 from spark_audit.compare.outcomes import FINDINGS
-from spark_audit.result.history import KeptVerdict, UnreadableNight
-from spark_audit.result.markup import heads, numbers_of, shown
+from spark_audit.result.history import OF_SITES, KeptVerdict, UnreadableNight
 
 _SIGNS: Final = {"clean": "", "findings": "!"}
 """Beside the colour, for those who do not see it."""
@@ -42,6 +42,6 @@ def _row(one: KeptVerdict | UnreadableNight) -> str:
         one.compared["target"],
         sum(one.remembered.values()),
         round((one.ended_ms - one.started_ms) / 1_000),
-        sum(one.counts.get(kind.column, 0) for kind in FINDINGS),
+        sum(one.counts.get(kind, 0) for kind in (*(one.column for one in FINDINGS), *OF_SITES)),
     )
     return f'{name}<td class="why">{shown(verdict)}</td>{numbers_of(numbers)}</tr>'

@@ -33,6 +33,11 @@ class VerdictCollector(Collector):
             value=verdict.ended_ms / 1_000,
         )
         yield GaugeMetricFamily(
+            "audit_topics_asked_for",
+            "How many topics the last audit was asked to look at alone, 0 for all",
+            value=len(verdict.only),
+        )
+        yield GaugeMetricFamily(
             "audit_duration_seconds",
             "How long the last audit took",
             value=(verdict.ended_ms - verdict.started_ms) / 1_000,

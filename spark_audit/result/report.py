@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from spark_audit.compare.outcomes import FINDINGS, Kind
 from spark_audit.result.coverage import SIDES, Share, why_not_compared
-from spark_audit.result.verdict import Answer, FlowReport, Verdict
+from spark_audit.result.verdict import Answer, FlowVerdict, Verdict
 
 _SHOWN: Final = (*FINDINGS, Kind.IN_FLIGHT, Kind.WRITTEN_AGAIN, Kind.EXPLAINED)
 
@@ -20,16 +20,20 @@ def short_report(verdict: Verdict) -> Iterator[str]:
         if not verdict.flows:
             return
     compared = verdict.records_compared
-    words = "no findings in the rest" if is_unknown else verdict.answer.value
+    corrupt = sum(flow.total(Kind.CORRUPT.column) for flow in verdict.flows)
+    rest = f"corrupt batches ({corrupt:,})" if corrupt else "no findings in the rest"
+    words = rest if is_unknown else verdict.answer.value
     yield (
         f"{words}: {compared['source']:,} source and {compared['target']:,} "
         f"target records compared in {seconds:.1f} s"
     )
+    if verdict.only:
+        yield f"only these topics were looked at: {', '.join(verdict.only)}"
     for flow in verdict.flows:
         yield from _flow_lines(flow)
 
 
-def _flow_lines(flow: FlowReport) -> Iterator[str]:
+def _flow_lines(flow: FlowVerdict) -> Iterator[str]:
     taken = datetime.fromtimestamp(flow.taken_ms / 1_000, UTC).isoformat(timespec="seconds")
     ended = "" if flow.promotion is None else f", ended by promotion {flow.promotion}"
     yield f"flow {flow.flow}, snapshot of {taken}{ended}"
@@ -62,7 +66,7 @@ def _flow_lines(flow: FlowReport) -> Iterator[str]:
         yield f"  only on the target, not audited: {', '.join(flow.only_on_target)}"
 
 
-def _lines_of_sites(flow: FlowReport) -> Iterator[str]:
+def _lines_of_sites(flow: FlowVerdict) -> Iterator[str]:
     """Yield what differs between the sites beside records."""
     for one in flow.settings:
         yield f"  {'warning' if one.loses is None else 'setting'}: {one.words}"
@@ -72,7 +76,7 @@ def _lines_of_sites(flow: FlowReport) -> Iterator[str]:
         yield f"  rights not compared: {flow.rights_not_compared}"
 
 
-def _coverage_lines(flow: FlowReport) -> Iterator[str]:
+def _coverage_lines(flow: FlowVerdict) -> Iterator[str]:
     """Yield the table of what became of the offsets in the snapshot; its columns add up."""
     sides = [flow.coverage(side) for side in SIDES]
     yield f"  {'offsets':<42} {'source':>15} {'target':>15}"
@@ -84,7 +88,7 @@ def _coverage_lines(flow: FlowReport) -> Iterator[str]:
             yield _table_line(f"{mark}{share.value}", offsets)
 
 
-def _positions_line(flow: FlowReport) -> str:
+def _positions_line(flow: FlowVerdict) -> str:
     exact, behind, too_far, unknown, again = (
         flow.total(f"positions_{name}")
         for name in ("exact", "behind", "too_far", "unknown", "read_again")
@@ -97,7 +101,7 @@ def _positions_line(flow: FlowReport) -> str:
     )
 
 
-def keys_line(flow: FlowReport) -> str | None:
+def keys_line(flow: FlowVerdict) -> str | None:
     """Return how keys of compacted topics end; None if none was looked at."""
     names = ("keys_alike", "ends_differently", "keys_in_flight", "keys_not_compared")
     alike, different, in_flight, untold = map(flow.total, names)

@@ -68,6 +68,11 @@ class Result:
         """
         return self._rows(FINDINGS, None if kind is None else [("kind", "=", kind)])
 
+    def require_findings(self) -> None:
+        """Raise ResultUnusable if the folder of the findings is gone: none are listed then."""
+        if not (self.folder / FINDINGS).is_dir():
+            raise ResultUnusable(f"{self.folder / FINDINGS} is gone: run `spark-audit run` again")
+
     def verdict_text(self) -> str:
         """Return verdict.json; raises ResultUnusable if there is none."""
         path = self.folder / VERDICT

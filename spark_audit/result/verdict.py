@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, Final
 
 from runtime.foreign_json import read_json
-from spark_audit.compare.outcomes import FINDINGS, Kind
+from spark_audit.compare.outcomes import CERTAIN, Kind
 from spark_audit.result.coverage import SIDES, Share, total_coverage, why_not_compared
 from spark_audit.snapshot.different_rights import DifferentRight
 from spark_audit.snapshot.topic_settings import DifferentSetting
@@ -31,7 +31,7 @@ class Answer(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FlowReport:
+class FlowVerdict:
     """One flow's numbers; `partitions` are rows of `summary.partition_summary`."""
 
     flow: str
@@ -77,9 +77,11 @@ class Verdict:
     answer: Answer
     started_ms: int
     ended_ms: int
-    flows: tuple[FlowReport, ...] = ()
+    flows: tuple[FlowVerdict, ...] = ()
     problem: str | None = None
     """Why the audit could not tell: one line."""
+    only: tuple[str, ...] = ()
+    """The topics that alone were asked for; none where all were."""
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -105,24 +107,29 @@ class Verdict:
         return min(timestamps, default=None)
 
 
-def answer_for(flows: Sequence[FlowReport]) -> Answer:
+def answer_for(flows: Sequence[FlowVerdict]) -> Answer:
     """Return the verdict of these numbers: a finding is certain, whatever could not be told.
 
-    Clean is what was compared, with nothing left: neither partitions nor offsets. Nothing compared
-    is never clean.
+    A corrupt batch is found, and what is in it was not compared: by itself it is no certain
+    difference. Clean is what was compared, with nothing left: neither partitions nor offsets.
+    Nothing compared is never clean.
     """
     if any(one.loses for flow in flows for one in flow.settings):
         return Answer.FINDINGS
     if any(one.explained is None for flow in flows for one in flow.rights):
         return Answer.FINDINGS
-    if any(flow.total(kind.column) for flow in flows for kind in FINDINGS):
+    if any(flow.total(kind.column) for flow in flows for kind in CERTAIN):
         return Answer.FINDINGS
     return Answer.CLEAN if problem_of(flows) is None else Answer.UNKNOWN
 
 
-def problem_of(flows: Sequence[FlowReport]) -> str | None:
+def problem_of(flows: Sequence[FlowVerdict]) -> str | None:
     """Return one line for what could not be told; of many partitions it names the first."""
-    reasons = [why for flow in flows for _, _, why in flow.left_out]
+    reasons = [
+        why if f"{topic}-{partition}" in why else f"{topic}-{partition}: {why}"
+        for flow in flows
+        for topic, partition, why in flow.left_out
+    ]
     more = f" ({len(reasons)} partitions)" if len(reasons) > 1 else ""
     if reasons:
         return f"{reasons[0]}{more}"
@@ -140,6 +147,7 @@ def encode(verdict: Verdict) -> str:
         "version": FORMAT_VERSION,
         "verdict": verdict.answer.value,
         "problem": verdict.problem,
+        "only_topics": list(verdict.only),
         "started_ms": verdict.started_ms,
         "ended_ms": verdict.ended_ms,
         "duration_s": (verdict.ended_ms - verdict.started_ms) / 1_000,
@@ -180,8 +188,9 @@ def decode(text: str) -> Verdict:
             started_ms=document["started_ms"],
             ended_ms=document["ended_ms"],
             problem=document["problem"],
+            only=tuple(document.get("only_topics", ())),
             flows=tuple(
-                FlowReport(
+                FlowVerdict(
                     flow=flow["flow"],
                     taken_ms=flow["snapshot_ms"],
                     promotion=flow["promotion"],

@@ -7,8 +7,9 @@ two logs differ, and on the records inside a window to find those that moved.
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
-from itertools import islice
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from itertools import accumulate, islice, pairwise
+from typing import Final, NamedTuple, TypeAlias
 
 MAX_CANDIDATES: Final = 4_000_000
 """How many (source, target) pairs of equal items are weighed. Beyond it (long runs of identical
@@ -16,7 +17,12 @@ records that were also disturbed) the k-th of a kind is matched with the k-th on
 what is there twice stays exact, what moved may then be more than the least possible."""
 
 
-class Pair(NamedTuple):
+REACH: Final = 32
+"""So many items on, and through so many pairs, a better place is looked for among equal items that
+others lie between."""
+
+
+class Match(NamedTuple):
     """Equal items: positions in the two sequences."""
 
     source: int
@@ -26,7 +32,7 @@ class Pair(NamedTuple):
 class _Link(NamedTuple):
     """The end of a common subsequence, with the way back."""
 
-    pair: Pair
+    pair: Match
     before: "_Link | None"
 
 
@@ -36,7 +42,7 @@ def common_subsequence(
     weights: Sequence[int] | None = None,
     *,
     max_candidates: int = MAX_CANDIDATES,
-) -> list[Pair]:
+) -> list[Match]:
     """Return a common subsequence of the greatest total weight, in order.
 
     `weights` belong to the source's items (default 1 each); equal items must weigh the same. Of
@@ -47,7 +53,7 @@ def common_subsequence(
     head = _equal_run(source, target)
     tail = _equal_run(source[head:][::-1], target[head:][::-1])
     source_end, target_end = len(source) - tail, len(target) - tail
-    pairs = [Pair(index, index) for index in range(head)]
+    pairs = [Match(index, index) for index in range(head)]
     if head < source_end and head < target_end:
         middle = _heaviest(
             source[head:source_end],
@@ -55,67 +61,137 @@ def common_subsequence(
             None if weights is None else weights[head:source_end],
             max_candidates,
         )
-        pairs += [Pair(pair.source + head, pair.target + head) for pair in middle]
-    pairs += [Pair(source_end + index, target_end + index) for index in range(tail)]
+        pairs += [Match(pair.source + head, pair.target + head) for pair in middle]
+    pairs += [Match(source_end + index, target_end + index) for index in range(tail)]
     positions = zip(
         _earliest(source, [pair.source for pair in pairs]),
         _earliest(target, [pair.target for pair in pairs]),
         strict=True,
     )
-    return brought_together(source, target, [Pair(*pair) for pair in positions])
+    return brought_together(source, target, [Match(*pair) for pair in positions])
 
 
 def brought_together(
-    source: Sequence[Hashable], target: Sequence[Hashable], pairs: Sequence[Pair]
-) -> list[Pair]:
+    source: Sequence[Hashable], target: Sequence[Hashable], pairs: Sequence[Match]
+) -> list[Match]:
     """Return as many pairs, such that of a run of equal items the one left over lies where the
     other sequence has a stranger.
 
         source  a a a a a       the run is one too short on the target, where an x lies in it:
         target  a a x a a       the third a became x, not the fifth
 
-    The same for the target's runs. Nothing changes where no stranger lies in the run.
+    The same for the target's runs. Nothing changes where no stranger lies in the run. Equal items
+    that others lie between are tried one by one, a few places on. Strangers that face what is left
+    over never become fewer by it.
     """
-    there = _moved_to_strangers(source, [(pair.source, pair.target) for pair in pairs])
-    back = _moved_to_strangers(target, [(at, by) for by, at in there])
-    return [Pair(by, at) for at, by in back]
+    if not len(pairs) < min(len(source), len(target)):
+        return list(pairs)
+    known = set(source)
+    all_of_source = range(len(source) + 1)
+    strange = list(accumulate((item not in known for item in target), initial=0))
+    there = _Side(source, all_of_source, strange).moved([(one.source, one.target) for one in pairs])
+    back = _Side(target, strange, all_of_source).moved([(at, by) for by, at in there])
+    return [Match(by, at) for at, by in back]
 
 
-def _moved_to_strangers(
-    items: Sequence[Hashable], pairs: Sequence[tuple[int, int]]
-) -> list[tuple[int, int]]:
-    """Return the pairs with those of `items` moved within runs; (item, counterpart) each."""
-    moved = list(pairs)
-    step = 0
-    while step < len(moved):
-        before = moved[step - 1] if step else (-1, -1)
-        mine, theirs = moved[step][0] - before[0] - 1, moved[step][1] - before[1] - 1
-        if theirs > mine:
-            _take_back(items, moved, step, theirs - mine)
-        step += 1
-    return moved
+_Places: TypeAlias = Sequence[tuple[int, int]]
+"""Pairs as one side has them: the item, and its counterpart."""
 
 
-def _take_back(
-    items: Sequence[Hashable], moved: list[tuple[int, int]], first: int, strangers: int
-) -> None:
-    """Leave up to so many items over before the pair `first`, taken from behind in its run."""
-    run = items[moved[first][0]]
-    last = first
-    while last < len(moved) and items[moved[last][0]] == run:
-        following = moved[last + 1][0] if last + 1 < len(moved) else len(items)
-        at = moved[last][0]
-        if last > first and at != moved[last - 1][0] + 1:
-            return
-        spare = 0
-        while spare < strangers and at + spare + 1 < following and items[at + spare + 1] == run:
-            spare += 1
-        if spare:
-            moved[first : last + 1] = [
-                (at + spare - last + number, moved[number][1]) for number in range(first, last + 1)
-            ]
-            return
-        last += 1
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One of two sequences, of which equal items may stand for one another."""
+
+    items: Sequence[Hashable]
+    counted: Sequence[int]
+    """How many of the items before each place count as left over, if they are in no pair."""
+    counted_there: Sequence[int]
+    """The same of the other sequence."""
+
+    def moved(self, pairs: _Places) -> _Places:
+        """Return the pairs with those moved within runs, and then over others, that may be."""
+        moved = list(pairs)
+        for take in (self._take_back, self._push):
+            for step in range(len(moved)):
+                before = moved[step - 1] if step else (-1, -1)
+                mine, theirs = moved[step][0] - before[0] - 1, moved[step][1] - before[1] - 1
+                if theirs > mine:
+                    take(moved, step, theirs - mine)
+        return moved
+
+    def _take_back(self, moved: list[tuple[int, int]], first: int, strangers: int) -> None:
+        """Leave up to so many items over before the pair `first`, from behind in its run."""
+        items = self.items
+        run = items[moved[first][0]]
+        last = first
+        while last < len(moved) and items[moved[last][0]] == run:
+            following = moved[last + 1][0] if last + 1 < len(moved) else len(items)
+            at = moved[last][0]
+            if last > first and at != moved[last - 1][0] + 1:
+                return
+            spare = 0
+            while spare < strangers and at + spare + 1 < following and items[at + spare + 1] == run:
+                spare += 1
+            if spare:
+                places = [
+                    (at + spare - last + number, moved[number][1])
+                    for number in range(first, last + 1)
+                ]
+                if self._gain(moved, first, places) >= 0:
+                    moved[first : last + 1] = places
+                return
+            last += 1
+
+    def _push(self, moved: list[tuple[int, int]], first: int, _: int) -> None:
+        """Move a pair on, and those in its way, where more that is left over is face to face then.
+
+        source  a b a c     the first a is as good a counterpart as the second, but then two
+        target  x y a c     are left over behind it on the source, and two before it on the
+                            target: with the second, x stands for a and y for b
+        """
+        at = moved[first][0]
+        best: _Places = ()
+        most = 0
+        for place in range(at + 1, min(at + REACH, len(self.items))):
+            if self.items[place] == self.items[at]:
+                places = self._pushed(moved, first, place)
+                gain = self._gain(moved, first, places) if places else 0
+                if gain > most:
+                    best, most = places, gain
+        moved[first : first + len(best)] = best
+
+    def _pushed(self, pairs: _Places, first: int, place: int) -> _Places:
+        """Return the pairs that move if `first` lies at `place`, each by as little as it must;
+        none if there is no room."""
+        pushed = [(place, pairs[first][1])]
+        for at, by in pairs[first + 1 : first + REACH]:
+            if at > place:
+                return pushed
+            ahead = range(place + 1, min(place + REACH, len(self.items)))
+            found = next((one for one in ahead if self.items[one] == self.items[at]), None)
+            if found is None:
+                return ()
+            place = found
+            pushed.append((place, by))
+        return pushed if first + len(pushed) == len(pairs) else ()
+
+    def _gain(self, pairs: _Places, first: int, places: _Places) -> int:
+        """Return how many more items are face to face with `places` for the pairs from `first`."""
+        behind = first + len(places)
+        before = pairs[first - 1] if first else (-1, -1)
+        end = len(self.items), len(self.counted_there) - 1
+        after = pairs[behind] if behind < len(pairs) else end
+        now = self._face_to_face([before, *pairs[first:behind], after])
+        return self._face_to_face([before, *places, after]) - now
+
+    def _face_to_face(self, pairs: _Places) -> int:
+        return sum(
+            min(
+                self.counted[at] - self.counted[before + 1],
+                self.counted_there[by] - self.counted_there[by_before + 1],
+            )
+            for (before, by_before), (at, by) in pairwise(pairs)
+        )
 
 
 def _earliest(items: Sequence[Hashable], chosen: Sequence[int]) -> Iterator[int]:
@@ -129,8 +205,8 @@ def _earliest(items: Sequence[Hashable], chosen: Sequence[int]) -> Iterator[int]
 
 
 def taken_late(
-    source: Sequence[Hashable], target: Sequence[Hashable], pairs: Sequence[Pair], end: Pair
-) -> list[Pair]:
+    source: Sequence[Hashable], target: Sequence[Hashable], pairs: Sequence[Match], end: Match
+) -> list[Match]:
     """Return as many pairs of the same items; of copies it takes the last ones before `end`.
 
     The first copies are missing where the beginning of a log is gone in the middle of their run.
@@ -140,17 +216,17 @@ def taken_late(
         _latest(target[: end.target], [pair.target for pair in pairs]),
         strict=True,
     )
-    return [Pair(*pair) for pair in positions][::-1]
+    return [Match(*pair) for pair in positions][::-1]
 
 
 def brought_together_late(
-    source: Sequence[Hashable], target: Sequence[Hashable], pairs: Sequence[Pair]
-) -> list[Pair]:
+    source: Sequence[Hashable], target: Sequence[Hashable], pairs: Sequence[Match]
+) -> list[Match]:
     """Return `brought_together` as it is seen from the other end, for what was taken late."""
 
-    def turned(some: Sequence[Pair]) -> list[Pair]:
-        last = Pair(len(source) - 1, len(target) - 1)
-        return [Pair(last.source - one.source, last.target - one.target) for one in some[::-1]]
+    def turned(some: Sequence[Match]) -> list[Match]:
+        last = Match(len(source) - 1, len(target) - 1)
+        return [Match(last.source - one.source, last.target - one.target) for one in some[::-1]]
 
     return turned(brought_together(source[::-1], target[::-1], turned(pairs)))
 
@@ -175,7 +251,7 @@ def _heaviest(
     target: Sequence[Hashable],
     weights: Sequence[int] | None,
     max_candidates: int,
-) -> list[Pair]:
+) -> list[Match]:
     # A staircase: `ends` are target positions where a subsequence ends, `totals` the best weight
     # of one that ends there or before; both strictly ascend, and `links` leads back along it.
     ends: list[int] = []
@@ -193,7 +269,7 @@ def _heaviest(
         ends[step:worse] = [pair.target]
         totals[step:worse] = [total]
         links[step:worse] = [_Link(pair, before)]
-    pairs: list[Pair] = []
+    pairs: list[Match] = []
     link = links[-1] if links else None
     while link is not None:
         pairs.append(link.pair)
@@ -203,7 +279,7 @@ def _heaviest(
 
 def _candidates(
     source: Sequence[Hashable], target: Sequence[Hashable], max_candidates: int
-) -> Iterator[Pair]:
+) -> Iterator[Match]:
     """Yield pairs of equal items by source position, then from the target's end to its start.
 
     That order keeps a source item from being used twice in one subsequence.
@@ -217,13 +293,15 @@ def _candidates(
         return
     for position, item in enumerate(source):
         for candidate in reversed(candidates[item]):
-            yield Pair(position, candidate)
+            yield Match(position, candidate)
 
 
-def _same_rank(source: Sequence[Hashable], candidates: dict[Hashable, list[int]]) -> Iterator[Pair]:
+def _same_rank(
+    source: Sequence[Hashable], candidates: dict[Hashable, list[int]]
+) -> Iterator[Match]:
     seen: Counter[Hashable] = Counter()
     for position, item in enumerate(source):
         rank = seen[item]
         seen[item] += 1
         for candidate in islice(candidates[item], rank, rank + 1):
-            yield Pair(position, candidate)
+            yield Match(position, candidate)

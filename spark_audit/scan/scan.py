@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Generator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
@@ -15,6 +16,7 @@ import trio
 
 from runtime.configuration.config import load
 from spark_audit.scan.committed import AbortedTransaction, CommittedLog, HoleReason
+from spark_audit.scan.lanes import Lanes, LogUnreadable
 from spark_audit.scan.scan_plan import AT_ONCE, ScanTask, each_of
 from spark_audit.scan.scan_rows import ScanRow, failure_row
 from spark_audit.scan.sinks import RangeSink, RecordSink, Sink
@@ -38,17 +40,11 @@ PATIENCE_S: Final = 30.0
 """So long a log may fail to answer, or to move on, before the audit cannot tell."""
 _RETRY_S: Final = 0.2
 _REQUEST_TIMEOUT_MS: Final = 15_000
-FETCH_BYTES: Final = 4 * 1024 * 1024
-LEAST_FETCH_BYTES: Final = 256 * 1024
 _FETCH_WAIT_MS: Final = 500
 _READ_COMMITTED: Final = 1
 _EARLIEST: Final = -2
 _LATEST: Final = -1
 _T = TypeVar("_T")
-
-
-class _LogUnreadable(Exception):
-    """The stretch cannot be read to its end; says why in one line."""
 
 
 class _Clusters:
@@ -138,7 +134,9 @@ async def _scan_all(tasks: Sequence[ScanTask]) -> list[list[ScanRow]]:
         for task in tasks:
             await clusters.of(task)  # one after the other: each is opened once
         rows = await ask_each(
-            range(len(tasks)), lambda number: _scan(clusters, tasks[number]), at_once=AT_ONCE
+            range(len(tasks)),
+            lambda number: _scan(clusters, tasks[number], len(tasks)),
+            at_once=AT_ONCE,
         )
     return [of_task for number in range(len(tasks)) for of_task in rows[number]]
 
@@ -172,21 +170,24 @@ async def _read_side_by_side(clusters: _Clusters, wanted: Sequence[Reading]) -> 
             clusters,
             wanted[number].task,
             [_Pass(committed(wanted[number].task), wanted[number].sink)],
+            beside=len(wanted),
         ),
         at_once=AT_ONCE,
     )
     return next((why for number in range(len(wanted)) if (why := failures[number])), None)
 
 
-async def _scan(clusters: _Clusters, task: ScanTask) -> list[list[ScanRow]]:
+async def _scan(clusters: _Clusters, task: ScanTask, beside: int) -> list[list[ScanRow]]:
     sinks = [(one, *begin(one)) for one in each_of([task])]
     passes = [_Pass(log, sink) for _, log, sink in sinks]
-    why = await _read_into(clusters, task, passes)
+    why = await _read_into(clusters, task, passes, beside=beside)
     failed = [] if why is None else [failure_row(passes[0].log.position, why)]
     return [[*sink.rows(), *failed] for _, _, sink in sinks]
 
 
-async def _read_into(clusters: _Clusters, task: ScanTask, passes: Sequence["_Pass"]) -> str | None:
+async def _read_into(
+    clusters: _Clusters, task: ScanTask, passes: Sequence["_Pass"], *, beside: int
+) -> str | None:
     """Read a stretch; return why it cannot be read to its end."""
     cluster = await clusters.of(task)
     try:
@@ -194,8 +195,8 @@ async def _read_into(clusters: _Clusters, task: ScanTask, passes: Sequence["_Pas
             end = await _log_edge(cluster, task, _LATEST)
             for one in passes:
                 one.log.extend(end)
-        await _read(cluster, task, passes)
-    except _LogUnreadable as reason:
+        await _read(cluster, task, passes, max(1, min(beside, AT_ONCE)))
+    except LogUnreadable as reason:
         at = max(one.log.position for one in passes)
         return f"{task.cluster}: {task.place} at offset {at}: {reason}"
     return None
@@ -227,55 +228,41 @@ class _Pass:
             self.sink.take(hole)
 
 
-async def _read(cluster: Cluster, task: ScanTask, passes: Sequence[_Pass]) -> None:
+async def _read(cluster: Cluster, task: ScanTask, passes: Sequence[_Pass], beside: int) -> None:
     """Read a stretch once for all passes over it.
 
     Those that still want something are at the same offset: an answer takes each of them behind its
-    last whole batch, whatever they make of the batches.
+    last whole batch, whatever they make of the batches. `beside` logs are read at the same time.
     """
-    pace = Pace()
-    stop = max(one.stop for one in each_of([task]))
+    fetch = partial(_fetch, cluster, task)
+    failure: LogUnreadable | None = None
+    async with trio.open_nursery() as nursery:
+        lanes = Lanes(nursery, fetch, max(one.stop for one in each_of([task])), AT_ONCE // beside)
+        try:
+            await _read_by(lanes, cluster, task, passes)
+        except LogUnreadable as why:
+            failure = why  # as itself, and not in a group
+        nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+
+
+async def _read_by(lanes: Lanes, cluster: Cluster, task: ScanTask, passes: Sequence[_Pass]) -> None:
     while left := [one for one in passes if not (one.is_over or one.log.is_done)]:
         before = left[0].log.position
         assert all(one.log.position == before for one in left), "passes move on side by side"
-        data = await _fetch(cluster, task, before, pace.bytes_for(stop - before))
+        data = await lanes.answer(before)
         if data is None:
             start = await _log_edge(cluster, task, _EARLIEST)
             if start <= before:
-                raise _LogUnreadable("the log ends before this offset: it was truncated")
+                raise LogUnreadable("the log ends before this offset: it was truncated")
             for one in left:
                 one.skip_to(start)
         else:
             for one in left:
                 one.take(data)
             assert isinstance(data.records, Buffer), "they were fed"
-            pace.note(len(data.records), max(one.log.position for one in left) - before)
-
-
-@dataclass(slots=True)
-class Pace:
-    """How many bytes the offsets of a log take, as far as it has been read.
-
-    An answer that reaches far behind a stretch is read in vain: over the line between two sites
-    that costs more than one more question.
-    """
-
-    seen_bytes: int = 0
-    seen_offsets: int = 0
-
-    def note(self, fetched_bytes: int, offsets: int) -> None:
-        """Take one answer."""
-        self.seen_bytes += fetched_bytes
-        self.seen_offsets += offsets
-
-    def bytes_for(self, offsets: int) -> int:
-        """Return how many bytes to ask for where so many offsets are left; none, or fewer, behind
-        the stretch, where the last range ends soon.
-        """
-        if not self.seen_offsets:
-            return FETCH_BYTES
-        expected = max(0, offsets) * self.seen_bytes * 9 // (self.seen_offsets * 8)
-        return min(max(expected, LEAST_FETCH_BYTES), FETCH_BYTES)
+            lanes.note(len(data.records), max(one.log.position for one in left) - before)
 
 
 def _feed(log: CommittedLog, sink: Sink, data: FetchPartitionData) -> bool:
@@ -290,9 +277,9 @@ def _feed(log: CommittedLog, sink: Sink, data: FetchPartitionData) -> bool:
         if not all(sink.take(content) for content in log.feed(memoryview(data.records), aborted)):
             return False
     except CorruptBatch as fault:
-        raise _LogUnreadable(str(fault)) from fault
+        raise LogUnreadable(str(fault)) from fault
     if log.position == before:
-        raise _LogUnreadable("what was fetched does not reach this offset")
+        raise LogUnreadable("what was fetched does not reach this offset")
     return True
 
 
@@ -323,7 +310,7 @@ async def _fetch(
                     problem = describe(code)
                     cluster.forget(task.place.topic)
             await trio.sleep(_RETRY_S)
-    raise _LogUnreadable(problem)
+    raise LogUnreadable(problem)
 
 
 async def _ask_leader(cluster: Cluster, task: ScanTask, request: FetchRequest) -> FetchResponse:
@@ -360,8 +347,8 @@ async def _log_edge(cluster: Cluster, task: ScanTask, timestamp: int) -> int:
             cluster, {task.place}, timestamp, isolation_level=_READ_COMMITTED
         )
     except NetworkFault as fault:
-        raise _LogUnreadable(str(fault)) from fault
+        raise LogUnreadable(str(fault)) from fault
     edge = answers[task.place]
     if isinstance(edge, ErrorCode):
-        raise _LogUnreadable(edge.name)
+        raise LogUnreadable(edge.name)
     return edge

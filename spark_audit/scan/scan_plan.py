@@ -176,6 +176,13 @@ class Planner:
             for part_start, part_stop in splits(start, stop)
         ]
 
+    def in_one(self, spans: Iterable[tuple[PartitionBounds, Side, int, int]]) -> list[ScanTask]:
+        """Return a task for each of these spans, which digests its records in one go."""
+        return [
+            replace(self._task(bounds, side, start, stop), log_stop=stop, starts_log=True)
+            for bounds, side, start, stop in spans
+        ]
+
     def _around(self, bounds: PartitionBounds, side: Side, known: Known) -> Iterator[ScanTask]:
         _, first, last = bounds.side(side)
         place = TopicPartition(bounds.topic, bounds.partition)

@@ -8,7 +8,7 @@ KeySink      the first and last records of each wanted key      what a cleaner m
 """
 
 from array import array
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -248,7 +248,8 @@ class KeyPlaces:
     tombstone: int | None = None
     """The last one of those before the mirrored end."""
     of_other: int | None = None
-    """The last one that is not of the direction compared: where both sites write."""
+    """The last one that is not of the direction compared: where both sites write, or of a record
+    that was set aside."""
     held: frozenset[int] = frozenset()
     """Those of the records asked about that are there still."""
 
@@ -262,10 +263,10 @@ class KeySink:
         places: dict[bytes, KeyPlaces],
         end: int,
         *,
-        is_other: bool = False,
+        is_other: Callable[[int], bool] | None = None,
         asked: Collection[int] = (),
     ) -> None:
-        """Add to `places`; with `is_other` these are not of the direction compared.
+        """Add to `places`; `is_other` tells by its offset what is not of the direction compared.
 
         Of the records at the offsets that are `asked` it notes whether they are there still.
         """
@@ -289,7 +290,7 @@ class KeySink:
         known.first, known.last = min(known.first, offset), max(known.last, offset)
         if offset in self._asked:
             known.held |= {offset}
-        if self._is_other:
+        if self._is_other is not None and self._is_other(offset):
             known.of_other = max(offset, known.of_other or 0)
         if is_tombstone and offset < self._mirrored_end:
             before = known.tombstone

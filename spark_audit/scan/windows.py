@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from spark_audit.scan.alignment import Pair, common_subsequence
+from spark_audit.scan.alignment import Match, common_subsequence
 from spark_audit.scan.digests import DigestRange
 
 LOG_START: Final = 0
@@ -28,7 +28,7 @@ class Window(NamedTuple):
     """No equal range follows: the end of the source's log lies in it."""
 
 
-def equal_ranges(source: Sequence[DigestRange], target: Sequence[DigestRange]) -> list[Pair]:
+def equal_ranges(source: Sequence[DigestRange], target: Sequence[DigestRange]) -> list[Match]:
     """Return the ranges that are in their place on both sides, in order, by their numbers.
 
     They are chosen such that as many records as can be are in them.
@@ -38,13 +38,13 @@ def equal_ranges(source: Sequence[DigestRange], target: Sequence[DigestRange]) -
         [digest_range.digest for digest_range in target],
         [digest_range.records for digest_range in source],
     )
-    return _firm(pairs, Pair(len(source), len(target)))
+    return _firm(pairs, Match(len(source), len(target)))
 
 
 def windows_between(
     source: Sequence[DigestRange],
     target: Sequence[DigestRange],
-    equal: Sequence[Pair] | None = None,
+    equal: Sequence[Match] | None = None,
 ) -> list[Window]:
     """Return the windows in which the logs differ, in order; none when they are equal.
 
@@ -76,7 +76,7 @@ def windows_between(
     return windows
 
 
-def _firm(pairs: list[Pair], end: Pair) -> list[Pair]:
+def _firm(pairs: list[Match], end: Match) -> list[Match]:
     """Return the pairs without a first or a last one that may be equal by chance.
 
     Where a log begins and ends it cuts a range short, to one record maybe, and a copy of that may
@@ -85,15 +85,15 @@ def _firm(pairs: list[Pair], end: Pair) -> list[Pair]:
         source  |=====|-b-c-|=b=|      two records wait at the end, and nothing is lost before it:
         target  |=====|=b=|            this b is the first of the source's
     """
-    if pairs and not _is_beside(pairs[-2] if pairs[1:] else Pair(-1, -1), pairs[-1]):
+    if pairs and not _is_beside(pairs[-2] if pairs[1:] else Match(-1, -1), pairs[-1]):
         pairs = pairs[:-1]
     if pairs and not _is_beside(pairs[0], pairs[1] if pairs[1:] else end):
         pairs = pairs[1:]
     return pairs
 
 
-def _is_beside(pair: Pair, following: Pair) -> bool:
-    return following == Pair(pair.source + 1, pair.target + 1)
+def _is_beside(pair: Match, following: Match) -> bool:
+    return following == Match(pair.source + 1, pair.target + 1)
 
 
 def _records(ranges: Sequence[DigestRange]) -> int:

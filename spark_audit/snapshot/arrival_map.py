@@ -1,10 +1,19 @@
 """Reads the map of what came to a cluster from the other site: who brought it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
+from dataclasses import dataclass
 from typing import Final
 
 from offset_translation import MapState, map_topic_name
-from runtime.coordination.map_writers import Reading, Writers
+from offset_translation.binary import MalformedRecord
+from offset_translation.map_records import (
+    MirrorProducerKey,
+    SourceTopicKey,
+    WriterKey,
+    decode_key,
+    partition_of,
+)
+from runtime.coordination.map_writers import ForeignRecords, MapReading, Writers, note_unbelieved
 from spark_audit.snapshot.origins import Arrivals
 from spark_audit.snapshot.seals import CannotTell
 from wire.errors import ErrorCode, describe
@@ -14,38 +23,99 @@ from wire.net.partition_operations import read_partition
 from wire.record_batch import CorruptBatch, Record, crc_is_valid, iterate_records
 from wire.topic_partition import TopicPartition
 
+MOST_COMPARED: Final = 10_000
+"""So many records that are not believed are held against the others; with more, none is."""
 _EARLIEST: Final = -2
 _LATEST: Final = -1
 
 
+@dataclass(frozen=True, slots=True)
+class ReadMap:
+    """What a map says by the records that are believed."""
+
+    arrivals: Arrivals
+    state: MapState
+    unbelieved: str | None
+    """What others say that is not so by these, and who they are; None where they say nothing."""
+
+
 async def read_map(
-    cluster: Cluster, source: str, writers: Writers, *, name: str
-) -> tuple[Arrivals, MapState]:
+    cluster: Cluster,
+    source: str,
+    writers: Writers,
+    *,
+    name: str,
+    partitions: Collection[TopicPartition],
+) -> ReadMap:
     """Return what the map of all that came from `source` says; nothing while there is no map.
 
-    Records of producers that are not among its `writers` say nothing.
+    Records of producers that are not among its `writers` are not believed. They are named where
+    they say something else of these `partitions`.
 
     Raises CannotTell, with the cluster's name, for one that cannot be read to its end: a producer
     id that is not known makes what it brought look like the site's own.
     """
     topic = map_topic_name(source)
     arrivals, state = Arrivals(), MapState()
+    topics = {partition.topic for partition in partitions}
+    foreign = ForeignRecords(topics.__contains__)
+    others: list[Record] = []
     try:
-        async for record in _records(cluster, topic, writers):
-            arrivals.replay(record.key, record.value)
-            state.replay(record.key, record.value)
+        async for producer_id, is_believed, record in _records(cluster, topic, writers):
+            if is_believed:
+                arrivals.replay(record.key, record.value)
+                state.replay(record.key, record.value)
+                continue
+            about = partition_of(record.key)
+            await note_unbelieved(writers, foreign, producer_id, record, about)
+            is_of_others = about and not any(one.topic in topics for one in about)
+            if len(others) < MOST_COMPARED and not is_of_others:
+                others.append(record)
     except (NetworkFault, CorruptBatch) as fault:
         raise CannotTell(f"cluster {name}: {topic}: {fault}") from fault
     except _Unreadable as reason:
         raise CannotTell(f"cluster {name}: {topic}: {reason}") from reason
-    return arrivals, state
+    more = foreign.count > len(others)
+    says_else = more or any(_says_else(state, record, partitions) for record in others)
+    return ReadMap(arrivals, state, _describe(f"{name} {topic}", foreign) if says_else else None)
+
+
+def _describe(where: str, foreign: ForeignRecords) -> str:
+    return (
+        f"{where} holds {foreign.count} records that are not believed, as the witness does not know"
+        f" their writers ({'; '.join(foreign.describe())}); if they are the mirror's"
+        " own, `failover recover --believe-maps --write` has them believed"
+    )
+
+
+def _says_else(state: MapState, record: Record, partitions: Collection[TopicPartition]) -> bool:
+    """Tell whether a record says of one of these partitions what the state has not.
+
+    Another pair of sites may have its map in the same topic.
+    """
+    try:
+        key = decode_key(record.key or b"")
+    except MalformedRecord:
+        return False
+    match key:
+        case MirrorProducerKey() | WriterKey():
+            return False
+        case SourceTopicKey(topic=topic):
+            is_ours = any(one.topic == topic for one in partitions)
+        case _:
+            is_ours = TopicPartition(key.topic, key.partition) in partitions
+    said = [value for _, value in state.records_of(record.key or b"")]
+    return is_ours and record.value not in said
 
 
 class _Unreadable(Exception):
     """The topic cannot be read; the message is the cluster's reason."""
 
 
-async def _records(cluster: Cluster, topic: str, writers: Writers) -> AsyncIterator[Record]:
+async def _records(
+    cluster: Cluster, topic: str, writers: Writers
+) -> AsyncIterator[tuple[int, bool, Record]]:
+    """Yield every record with its producer and whether that is believed."""
     view = (await cluster.metadata([topic], refresh=True)).topics.get(topic)
     if view is None or view.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return
@@ -58,11 +128,19 @@ async def _records(cluster: Cluster, topic: str, writers: Writers) -> AsyncItera
     for answer in (start, stop):
         if isinstance(answer, ErrorCode):
             raise _Unreadable(answer.name)
-    reading = Reading()
+    async for found in _told_apart(cluster, topic, start, stop, writers):
+        yield found
+
+
+async def _told_apart(
+    cluster: Cluster, topic: str, start: int, stop: int, writers: Writers
+) -> AsyncIterator[tuple[int, bool, Record]]:
+    reading = MapReading()
     async for header, batch in read_partition(cluster, topic, 0, start, stop):
         if not crc_is_valid(batch):
             raise _Unreadable(f"the checksum of the batch at offset {header.base_offset} fails")
+        if header.is_control:
+            continue
         is_believed = await writers.believes(header.producer_id, header.base_offset, reading)
-        if is_believed and not header.is_control:
-            for record in iterate_records(batch):
-                yield record
+        for record in iterate_records(batch):
+            yield header.producer_id, is_believed, record

@@ -1,7 +1,7 @@
 """The bounds of each partition on both sides that one audit of a flow compares. Pure."""
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -25,6 +25,8 @@ class LogBounds:
     stop: int
     topic_id: UUID
     is_compacted: bool
+    held_back: int = 0
+    """So many offsets lie behind `stop`, as long as a transaction is open there."""
 
 
 EMPTY_LOG = LogBounds(start=0, stop=0, topic_id=UUID(int=0), is_compacted=False)
@@ -172,6 +174,21 @@ class Snapshot:
     """Why the rights were not compared: a cluster without an authorizer, or one that denies it."""
     cluster_ids: Mapping[str, str | None] = field(default_factory=dict)
     """The id of each site's cluster, as far as it has one."""
+
+    def without_vanished(self, places: Iterable[TopicPartition]) -> "Snapshot":
+        """Return the snapshot with those of these partitions untold of which the target alone has
+        the topic: they are known to be copies. Behind a promotion the old site may lack them.
+        """
+        if self.promotion is not None:
+            return self
+        return self.without(
+            {
+                place: f"{place}: {self.source} has no such topic any more, and {self.target} has "
+                "the copy: make it again from the copy, or delete the copy"
+                for place in places
+                if f"{self.prefix}{place.topic}" in self.only_on_target
+            }
+        )
 
     def without(self, untold: Mapping[TopicPartition, str]) -> "Snapshot":
         """Return the snapshot without partitions that turned out to be untold.

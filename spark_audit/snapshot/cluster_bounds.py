@@ -24,6 +24,7 @@ PATIENCE_S: Final = 10.0
 _RETRY_S: Final = 0.5
 _EARLIEST: Final = -2
 _LATEST: Final = -1
+_READ_UNCOMMITTED: Final = 0
 _READ_COMMITTED: Final = 1
 _TOPIC_RESOURCE: Final = 2
 _TOPIC_CONFIG: Final = 1
@@ -33,7 +34,7 @@ _T = TypeVar("_T")
 Logs: TypeAlias = Mapping[TopicPartition, LogBounds]
 
 
-class Wanted(Protocol):
+class AskedTopics(Protocol):
     """Says which topics are asked about."""
 
     def matches(self, topic: str) -> bool:
@@ -41,13 +42,13 @@ class Wanted(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class AuditedCluster:
     """One cluster to ask; `name` and `servers` are for complaints."""
 
     cluster: Cluster
     name: str
     servers: str
-    wants: Wanted
+    wants: AskedTopics
 
     def complaint(self, what: object) -> CannotTell:
         return CannotTell(f"cluster {self.name} ({self.servers}): {what}")
@@ -82,13 +83,16 @@ def _in(names: Mapping[str, str], place: TopicPartition) -> TopicPartition:
 
 
 @asynccontextmanager
-async def open_site(config: ClusterConfig, wants: Wanted) -> AsyncIterator[Site]:
+async def open_site(config: ClusterConfig, wants: AskedTopics) -> AsyncIterator[AuditedCluster]:
+    """Open a cluster to be asked until the block ends. Raises NetworkFault."""
     reach = open_cluster(config.bootstrap, client_id=CLIENT_ID, security=config.security)
     async with reach as cluster:
-        yield Site(cluster=cluster, name=config.name, servers=config.bootstrap_servers, wants=wants)
+        yield AuditedCluster(
+            cluster=cluster, name=config.name, servers=config.bootstrap_servers, wants=wants
+        )
 
 
-async def patiently(site: Site, ask: Callable[[], Awaitable[_T]]) -> _T:
+async def patiently(site: AuditedCluster, ask: Callable[[], Awaitable[_T]]) -> _T:
     """Return the answer to one question, asked again after faults until PATIENCE_S are over."""
     problem = f"no answer within {PATIENCE_S:.0f} s"
     with trio.move_on_after(PATIENCE_S):
@@ -101,7 +105,7 @@ async def patiently(site: Site, ask: Callable[[], Awaitable[_T]]) -> _T:
     raise site.complaint(problem)
 
 
-async def ask_bounds(site: Site) -> ClusterBounds:
+async def ask_bounds(site: AuditedCluster) -> ClusterBounds:
     """Return the bounds of each partition of the wanted topics, up to the last stable offset."""
     cluster_id, topics = await patiently(site, lambda: _topics(site))
     partitions = {
@@ -114,24 +118,36 @@ async def ask_bounds(site: Site) -> ClusterBounds:
         for partition, view in partitions.items()
         if view.leader < 0
     }
+    untold |= {
+        TopicPartition(name, number): str(site.complaint(f"{name}-{number} is not shown"))
+        for name in topics
+        for number in range(max(topics[name].partitions))
+        if number not in topics[name].partitions
+    }
     if not partitions:
         return ClusterBounds(
             cluster_id=cluster_id, topics=frozenset(topics), logs={}, untold={}, settings={}
         )
     settings = await patiently(site, lambda: _settings(site, sorted(topics)))
     bounds: list[Mapping[TopicPartition, int]] = []
-    for timestamp in (_LATEST, _EARLIEST):
+    for timestamp, isolation in (
+        (_LATEST, _READ_COMMITTED),
+        (_LATEST, _READ_UNCOMMITTED),
+        (_EARLIEST, _READ_COMMITTED),
+    ):
         keys = partitions.keys() - untold.keys()
-        offsets, refused = await patiently(site, partial(_offsets, site, keys, timestamp))
+        ask = partial(_offsets, site, keys, timestamp, isolation)
+        offsets, refused = await patiently(site, ask)
         bounds.append(offsets)
         untold |= refused
-    stops, starts = bounds
+    stops, ends, starts = bounds
     logs = {
         partition: LogBounds(
             start=min(start, stops[partition]),
             stop=stops[partition],
             topic_id=topics[partition.topic].topic_id,
             is_compacted=is_compacted(settings[partition.topic]),
+            held_back=ends[partition] - stops[partition],
         )
         for partition, start in starts.items()
     }
@@ -144,27 +160,29 @@ async def ask_bounds(site: Site) -> ClusterBounds:
     )
 
 
-def _no_leader(site: Site, partition: TopicPartition) -> str:
+def _no_leader(site: AuditedCluster, partition: TopicPartition) -> str:
     return str(site.complaint(f"{partition} has no leader"))
 
 
-async def _topics(site: Site) -> tuple[str | None, Mapping[str, TopicView]]:
+async def _topics(site: AuditedCluster) -> tuple[str | None, Mapping[str, TopicView]]:
     """Return the cluster's id, and the wanted topics."""
     view = await site.cluster.metadata(refresh=True)
     topics = {name: topic for name, topic in view.topics.items() if site.wants.matches(name)}
     for name, topic in topics.items():
         if topic.error_code != ErrorCode.NONE:
             raise site.complaint(f"{name}: {describe(topic.error_code)}")
+        if not topic.partitions:
+            raise site.complaint(f"{name} is shown without a partition")
     return view.cluster_id, topics
 
 
 async def _offsets(
-    site: Site, keys: Set[TopicPartition], timestamp: int
+    site: AuditedCluster, keys: Set[TopicPartition], timestamp: int, isolation: int
 ) -> tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, str]]:
     """Return the offsets, and why some are not known."""
     if not keys:
         return {}, {}
-    answers = await list_offsets(site.cluster, keys, timestamp, isolation_level=_READ_COMMITTED)
+    answers = await list_offsets(site.cluster, keys, timestamp, isolation_level=isolation)
     offsets: dict[TopicPartition, int] = {}
     refused: dict[TopicPartition, str] = {}
     for (topic, partition), answer in answers.items():
@@ -177,7 +195,7 @@ async def _offsets(
     return offsets, refused
 
 
-async def _settings(site: Site, topics: list[str]) -> Mapping[str, Mapping[str, Setting]]:
+async def _settings(site: AuditedCluster, topics: list[str]) -> Mapping[str, Mapping[str, Setting]]:
     request = DescribeConfigsRequest(
         resources=tuple(
             DescribeConfigsResource(

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from runtime.configuration.flow_section import AclSync
 from runtime.rights.travelling import Travelled, as_it_travels, is_about
-from runtime.write_fence import is_of_fence
+from runtime.write_fence import of_fence
 from wire.acls import WILDCARD, Operation, Permission, ResourceType
 from wire.net.rights import LITERAL, PREFIXED, Right
 
@@ -61,20 +61,22 @@ def different_rights(
     back = {name: topic for topic, name in travelled.topics.items()}
     ours = {one for one in source if _is_known(one) and is_about(one, travelled)}
     there = replace(travelled, topics=dict.fromkeys(back, ""))
-    theirs = {
-        _by_sources_name(one, back, travelled.prefix)
-        for one in target
-        if _is_known(one) and is_about(one, there)
-    }
-    travelling = {other for one in ours if (other := as_it_travels(one, sync))}
+
+    def on_target(rights: Collection[Right]) -> set[Right]:
+        about = (one for one in rights if _is_known(one) and is_about(one, there))
+        return {_by_sources_name(one, back, travelled.prefix) for one in about}
+
+    theirs = on_target(target)
+    fences = of_fence(source) | on_target(of_fence(target))
+    travelling = {other for one in ours - fences if (other := as_it_travels(one, sync))}
     missing = travelling - theirs
     found = [_only(one, is_on_source=True, explained=None) for one in sorted(missing)]
     found += (
-        _only(one, is_on_source=True, explained=_why_not(one, sync))
+        _only(one, is_on_source=True, explained=OF_FENCE if one in fences else _why_not(one, sync))
         for one in sorted(ours - theirs - missing)
     )
     found += (
-        _only(one, is_on_source=False, explained=_why_surplus(one))
+        _only(one, is_on_source=False, explained=OF_FENCE if one in fences else _why_surplus(one))
         for one in sorted(theirs - ours - travelling)
     )
     return _listed(found)
@@ -99,8 +101,6 @@ def _by_sources_name(right: Right, back: Mapping[str, str], prefix: str) -> Righ
 
 
 def _why_not(right: Right, sync: AclSync) -> str:
-    if is_of_fence(right):
-        return OF_FENCE
     if right.kind == ResourceType.CLUSTER:
         return OF_CLUSTER
     if sync is AclSync.OFF:
@@ -109,8 +109,6 @@ def _why_not(right: Right, sync: AclSync) -> str:
 
 
 def _why_surplus(right: Right) -> str:
-    if is_of_fence(right):
-        return OF_FENCE
     return OF_CLUSTER if right.kind == ResourceType.CLUSTER else SURPLUS
 
 

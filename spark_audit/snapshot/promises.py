@@ -23,14 +23,14 @@ NO_PROMISES: Final[Mapping[TopicPartition, Promise]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class GroupPlaces:
     """Groups' positions on both sides; `unaudited` says of which, or of all, nothing is known."""
 
     by_partition: Mapping[TopicPartition, tuple[GroupPlace, ...]] = field(default_factory=dict)
     unaudited: tuple[str, ...] = ()
 
 
-async def group_places(source: Cluster, target: Cluster, flow: FlowConfig) -> Places:
+async def group_places(source: Cluster, target: Cluster, flow: FlowConfig) -> GroupPlaces:
     """Return the positions of the flow's groups that rest on the target.
 
     The target's are asked for first: a position that moves on the source meanwhile lies further
@@ -46,7 +46,7 @@ async def group_places(source: Cluster, target: Cluster, flow: FlowConfig) -> Pl
         on_target = await fetch_offsets_of(target, names)
         on_source = await fetch_offsets_of(source, names)
     except NetworkFault as fault:
-        return Places(unaudited=(f"positions of groups: {fault}",))
+        return GroupPlaces(unaudited=(f"positions of groups: {fault}",))
     places: defaultdict[TopicPartition, list[GroupPlace]] = defaultdict(list)
     unaudited: list[str] = []
     for name in names:
@@ -64,7 +64,7 @@ async def group_places(source: Cluster, target: Cluster, flow: FlowConfig) -> Pl
             place = GroupPlace(name, here[partition].offset, there[partition].offset)
             if min(place.source, place.target) >= 0:  # -1: some clients write it for no position
                 places[partition].append(place)
-    return Places(
+    return GroupPlaces(
         by_partition={partition: tuple(sorted(some)) for partition, some in places.items()},
         unaudited=tuple(unaudited),
     )

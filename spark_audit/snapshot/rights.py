@@ -5,7 +5,7 @@ from functools import partial
 
 from runtime.configuration.flow_section import FlowConfig
 from runtime.rights.travelling import Travelled
-from spark_audit.snapshot.cluster_bounds import Site, patiently
+from spark_audit.snapshot.cluster_bounds import AuditedCluster, patiently
 from spark_audit.snapshot.different_rights import DifferentRight, different_rights
 from wire.acls import ResourceType
 from wire.net import Cluster
@@ -15,7 +15,7 @@ from wire.net.rights import PREFIXED, Right, RightsOff, all_rights
 
 
 async def ask_rights(
-    source: Site, target: Site, flow: FlowConfig, topics: Mapping[str, str]
+    source: AuditedCluster, target: AuditedCluster, flow: FlowConfig, topics: Mapping[str, str]
 ) -> tuple[tuple[DifferentRight, ...], str | None]:
     """Return the rights that differ, or why they cannot be compared.
 

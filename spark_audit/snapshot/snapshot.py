@@ -11,9 +11,11 @@ A promotion that sealed the flow in between begins the snapshot anew: by its sea
 drained after 1. would count as lost. So the journals are read before 1., too.
 """
 
+import re
 from collections.abc import AsyncIterator, Mapping, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from offset_translation import MapState, OffsetMap
 from runtime.configuration.config import Configuration, FlowConfig
@@ -22,8 +24,8 @@ from runtime.configuration.witness_session import open_witness
 from runtime.coordination.long_nodes import read_document
 from runtime.coordination.map_registry import WitnessWriters
 from runtime.coordination.witness import ActiveSite, WitnessGarbled, WitnessPaths
-from runtime.coordination.zookeeper import Node, ZooKeeper, ZooKeeperFault
-from spark_audit.snapshot.arrival_map import read_map
+from runtime.coordination.zookeeper import ZNode, ZooKeeper, ZooKeeperFault
+from spark_audit.snapshot.arrival_map import ReadMap, read_map
 from spark_audit.snapshot.bounds import (
     PartitionBounds,
     Promise,
@@ -31,15 +33,15 @@ from spark_audit.snapshot.bounds import (
     join_bounds,
 )
 from spark_audit.snapshot.cluster_bounds import (
+    AuditedCluster,
     ClusterBounds,
     Logs,
-    Site,
     ask_bounds,
     open_site,
     patiently,
 )
-from spark_audit.snapshot.origins import Arrivals, Brought
-from spark_audit.snapshot.promises import Places, group_places, promises
+from spark_audit.snapshot.origins import Brought
+from spark_audit.snapshot.promises import GroupPlaces, group_places, promises
 from spark_audit.snapshot.rights import ask_rights
 from spark_audit.snapshot.seals import CannotTell, Promotion, promotion_of
 from spark_audit.snapshot.set_aside import read_set_aside
@@ -49,6 +51,9 @@ from spark_audit.snapshot.topic_settings import (
 )
 from wire.errors import ErrorCode, describe
 from wire.topic_partition import TopicPartition
+
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
+"""What a topic may be called, and a pattern with nothing but that: a dot stands for itself, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +68,12 @@ class TopicFilter:
     def matches(self, topic: str) -> bool:
         """Return whether the topic is audited."""
         return self.flow.moves(topic) and (not self.only or topic in self.only)
+
+    @property
+    def named(self) -> frozenset[str]:
+        """Return the topics that patterns name as they are: both sites may hide them from us."""
+        patterns = (one.pattern for one in self.flow.topics.include)
+        return frozenset(one for one in patterns if _NAME.fullmatch(one) and self.matches(one))
 
     @property
     def on_target(self) -> "CopiesOf":
@@ -94,7 +105,7 @@ async def take_snapshot(
         await _require_same_settings(configuration, flow)
         promotion = await _promotion(configuration, wants)
         promised = await _promises(configuration, flow)
-        places = Places()
+        places = GroupPlaces()
         if promotion is None and not wants.is_both_ways:
             places = await group_places(source.cluster, target.cluster, flow)
         while True:
@@ -107,19 +118,11 @@ async def take_snapshot(
         brought = await _brought(configuration, source, target, wants, partitions)
         names = {topic: flow.names.on_target(topic) for topic in on_source.topics}
         rights, not_compared = await ask_rights(source, target, flow, names)
-        await _require_absent(
-            target, {names[topic] for topic in on_source.topics - on_target.topics}
-        )
-        await _require_absent(source, on_target.topics - on_source.topics)
+        absent = (on_source.topics | wants.named) - on_target.topics
+        await _require_absent(target, {flow.names.on_target(topic) for topic in absent})
+        await _require_absent(source, (on_target.topics | wants.named) - on_source.topics)
     _require_all_found(wants, on_source.topics)
-    joined = join_bounds(
-        on_source.logs,
-        on_target.logs,
-        promotion,
-        brought.to_source,
-        brought.to_target,
-        brought.set_aside,
-    )
+    joined = _joined(on_source, on_target, promotion, brought)
     snapshot = Snapshot(
         flow=flow.name,
         source=flow.source,
@@ -145,9 +148,26 @@ async def take_snapshot(
             if partition[0] in on_source.topics
         }
     )
+    snapshot = snapshot.without_vanished(promised)
     if not snapshot.partitions and snapshot.untold:
         raise CannotTell(min(snapshot.untold.values()))
     return snapshot
+
+
+def _joined(
+    on_source: ClusterBounds,
+    on_target: ClusterBounds,
+    promotion: Promotion | None,
+    brought: "_Brought",
+) -> tuple[PartitionBounds, ...]:
+    return join_bounds(
+        on_source.logs,
+        on_target.logs,
+        promotion,
+        brought.to_source,
+        brought.to_target,
+        brought.set_aside,
+    )
 
 
 def _different_settings(
@@ -228,8 +248,8 @@ class _Brought:
 
 async def _brought(
     configuration: Configuration,
-    source: Site,
-    target: Site,
+    source: AuditedCluster,
+    target: AuditedCluster,
     wants: TopicFilter,
     partitions: set[TopicPartition],
 ) -> _Brought:
@@ -241,31 +261,39 @@ async def _brought(
     """
     flow = wants.flow
     if wants.is_both_ways:
-        arrived, _ = await _map(configuration, source, flow.target)
-        brought, state = await _map(configuration, target, flow.source)
+        arrived = await _map(configuration, source, flow.target, partitions)
+        brought = await _map(configuration, target, flow.source, partitions)
         return _Brought(
-            state=state,
-            to_source=arrived.brought(partitions),
-            to_target=brought.brought(partitions),
+            state=brought.state,
+            to_source=arrived.arrivals.brought(partitions),
+            to_target=brought.arrivals.brought(partitions),
             set_aside=await read_set_aside(
-                target.cluster, flow.source, brought.set_aside, name=target.name
+                target.cluster, flow.source, brought.arrivals.set_aside, name=target.name
             ),
+            unaudited=(*_unbelieved(arrived), *_unbelieved(brought)),
         )
     try:
-        _, state = await _map(configuration, target, flow.source)
+        brought = await _map(configuration, target, flow.source, partitions)
     except CannotTell as reason:
         return _Brought(state=MapState(), unaudited=(f"the offset map: {reason}",))
-    wrong = tuple(f"the offset map contradicts itself: {one}" for one in state.contradictions[:1])
-    return _Brought(state=state, unaudited=wrong)
+    contradictions = brought.state.contradictions[:1]
+    wrong = tuple(f"the offset map contradicts itself: {one}" for one in contradictions)
+    return _Brought(state=brought.state, unaudited=(*wrong, *_unbelieved(brought)))
 
 
-async def _map(configuration: Configuration, site: Site, other: str) -> tuple[Arrivals, MapState]:
+def _unbelieved(read: ReadMap) -> tuple[str, ...]:
+    return () if read.unbelieved is None else (f"the offset map: {read.unbelieved}",)
+
+
+async def _map(
+    configuration: Configuration, site: AuditedCluster, other: str, partitions: set[TopicPartition]
+) -> ReadMap:
     async with _open_witness(configuration) as (zookeeper, paths):
         writers = WitnessWriters(zookeeper, paths, other, site.name)
-        return await read_map(site.cluster, other, writers, name=site.name)
+        return await read_map(site.cluster, other, writers, name=site.name, partitions=partitions)
 
 
-async def _require_absent(site: Site, topics: Set[str]) -> None:
+async def _require_absent(site: AuditedCluster, topics: Set[str]) -> None:
     """Raise CannotTell if topics that a site did not list are hidden from us.
 
     Asked for all topics, brokers leave out those that one may not see; asked by name, they say so.
@@ -306,7 +334,7 @@ async def _journals(configuration: Configuration) -> list[bytes]:
     return [node.data for node in nodes if node is not None]
 
 
-async def _journal(zookeeper: ZooKeeper, paths: WitnessPaths, name: str) -> Node | None:
+async def _journal(zookeeper: ZooKeeper, paths: WitnessPaths, name: str) -> ZNode | None:
     path = f"{paths.journals}/{name}"
     try:
         return await read_document(zookeeper, path, f"{paths.all_journal_parts}/{name}")
@@ -331,6 +359,6 @@ async def _open_witness(
     coordination = configuration.coordination
     try:
         async with open_witness(coordination) as zookeeper:
-            yield zookeeper, WitnessPaths(root=coordination.path)
+            yield zookeeper, coordination.paths
     except ZooKeeperFault as fault:
         raise CannotTell(f"witness ZooKeeper ({coordination.zookeeper}): {fault}") from fault

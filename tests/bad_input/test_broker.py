@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
@@ -33,7 +32,7 @@ API_VERSIONS, UNSUPPORTED_VERSION = 18, 35
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
-    with run_cluster(tmp_path_factory.mktemp("bad-input")) as running:
+    with run_cluster(tmp_path_factory.mktemp("bad-input"), shares_zookeeper=True) as running:
         yield running
 
 
@@ -176,7 +175,7 @@ def test_a_full_disk_costs_its_own_partitions_and_no_acknowledged_record(tmp_pat
         broker = run_second_broker(cluster, folder, most_bytes=100_000)
         try:
             admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-            placed: Any = [[1], [1], [0]]  # its stubs want text, the client numbers
+            placed = [[1], [1], [0]]
             topic = NewTopic("full", 3, replica_assignment=placed)
             admin.create_topics([topic])["full"].result(60)
             wait_until("all leaders", lambda: leaders(admin) == {0: 1, 1: 1, 2: 0})

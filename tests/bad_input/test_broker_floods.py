@@ -46,7 +46,9 @@ def cluster(many_files: int, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     Each asks how much its own flood adds, and memory that an earlier one gave back would hide that.
     """
     assert many_files > SPARE_FILES
-    with run_cluster(tmp_path_factory.mktemp("floods"), overrides=LONG_QUEUE) as running:
+    with run_cluster(
+        tmp_path_factory.mktemp("floods"), overrides=LONG_QUEUE, shares_zookeeper=True
+    ) as running:
         yield running
 
 
@@ -126,7 +128,10 @@ def test_connections_beyond_what_the_system_allows_are_refused_and_cost_no_parti
     tmp_path: Path,
 ) -> None:
     """Idle connections must not take the files that the logs need."""
-    with run_cluster(tmp_path, overrides=LONG_QUEUE) as cluster, ExitStack() as held:
+    with (
+        run_cluster(tmp_path, overrides=LONG_QUEUE, shares_zookeeper=True) as cluster,
+        ExitStack() as held,
+    ):
         create_topic(cluster, "t", 10)
         resource.prlimit(cluster.pids[0], resource.RLIMIT_NOFILE, (400, 400))
         opened = open_connections(cluster, 1_000, held)

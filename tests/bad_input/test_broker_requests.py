@@ -36,7 +36,7 @@ MEGABYTE = 2**20
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
-    with run_cluster(tmp_path_factory.mktemp("requests")) as running:
+    with run_cluster(tmp_path_factory.mktemp("requests"), shares_zookeeper=True) as running:
         create_topic(running, "t")
         produce(running, "t", range(10))
         wait_until("a coordinator", lambda: join(running, "first") is ErrorCode.NONE)

@@ -33,6 +33,7 @@ def test_an_option_may_stand_anywhere(arguments: str) -> None:
         ("--brokers 0", "argument --brokers: 0 is not between 1 and 100"),
         ("--port x", "argument --port: 'x' is not a whole number"),
         ("--port 70000", "argument --port: there is no port 70000"),
+        ("--zookeeper z:0/dc1", "argument --zookeeper: 'z:0': there is no port 0"),
     ],
 )
 def test_a_wrong_number_is_named(
@@ -48,3 +49,12 @@ def test_a_row_of_ports_that_goes_beyond_the_last_is_named(
 ) -> None:
     assert broker.cli.main(["up", option, "65534", "--brokers", "3"]) == 2
     assert capsys.readouterr().err == f"broker: {option} 65534: there is no port 65536\n"
+
+
+def test_a_port_for_a_zookeeper_that_runs_by_itself_is_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = ["--zookeeper", "z:2181/dc1", "--zookeeper-port", "2182"]
+    assert broker.cli.main(["up", *arguments]) == 2
+    said = "broker: --zookeeper-port: the servers of --zookeeper have ports of their own\n"
+    assert capsys.readouterr().err == said

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from failover.commands import show
+from failover.commands.running import show
 from failover.journal.facts import Facts
 from failover.journal.steps import PromotionKind, StepName
 from failover.view.report import summary

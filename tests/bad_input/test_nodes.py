@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 from broker.listeners import Listener
 from broker.zookeeper import tree
 from broker.zookeeper.tree import MalformedNode
+from failover.automatic.votes import Polling, Sight, Vote
 from failover.client.carried import Carried
 from failover.client.position_handover import Handover, HandoverGarbled
 from failover.journal.journal import JournalUnreadable, decode_journal, encode_journal
 from failover.journal.steps import PromotionKind, StepName
 from mirror.state.orders import How, Orders, Pause, Restart, Scope
-from mirror.workers.handover import Assignment, Leaving, Member
+from mirror.workers.handover import Assignment, Leaving, WorkerNode
 from offset_translation.map_records import MirrorProducer
 from runtime.coordination.known_ends import KnownEnd, KnownEnds
 from runtime.coordination.witness import (
@@ -46,12 +47,12 @@ RESTART = Restart(scope=Scope(topic="orders"), how=How.SKIP, by="me", at_ms=3)
 JOURNAL = encode_journal(
     ended_promotion(PromotionKind.PLANNED, {StepName.PREFLIGHT: {"topics": {"orders": 1}}})
 )
-STATE = tree.PartitionState(leader=1, leader_epoch=2, isr=(1, 2), controller_epoch=3)
+STATE = tree.LeaderAndIsr(leader=1, leader_epoch=2, isr=(1, 2), controller_epoch=3)
 PACKED: Final[dict[str, tuple[Callable[[bytes], object], type[Exception], bytes]]] = {
     "member": (
-        Member.decode,
+        WorkerNode.decode,
         WitnessGarbled,
-        Member(
+        WorkerNode(
             info=INFO,
             writer=WRITER,
             bytes_per_s={PLACE: 7},
@@ -76,6 +77,11 @@ PLAIN: Final[dict[str, tuple[Callable[[bytes], object], type[Exception], bytes]]
     "pair": (Pair.decode, WitnessGarbled, Pair(pair="p", clusters={"dc1": "x"}).encode()),
     "active": (ActiveSite.decode, WitnessGarbled, ActiveSite(site="dc1", epoch=1).encode()),
     "evidence number": (EvidenceNumber.decode, WitnessGarbled, EvidenceNumber(number=7).encode()),
+    "vote": (
+        Vote.decode,
+        ValueError,
+        Polling(place="dc1").vote(Sight.GONE, "silent", epoch=1, in_the_way="").encode(),
+    ),
     "worker": (WorkerInfo.decode, WitnessGarbled, INFO.encode()),
     "command": (FlowCommand.decode, WitnessGarbled, FlowCommand(epoch=1, run=True).encode()),
     "orders": (

@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -11,6 +9,7 @@ from urllib.request import urlopen
 import pytest
 
 from tests.clusters import run_cluster
+from tests.commands import run_mirror_command
 from tests.failover.two_sites import Sites, create_topic, produce, read_all, values_of
 from tests.mirror.daemon import MirrorProcess, configure, run_mirror, wait_until
 
@@ -29,10 +28,7 @@ def readiness(mirror: MirrorProcess) -> int:
 
 def shown(file: Path) -> str:
     """Return what `mirror status` shows."""
-    arguments = ["-m", "mirror.cli", "status", str(file)]
-    return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, timeout=180, check=False
-    ).stdout
+    return run_mirror_command("status", file).stdout
 
 
 def faults(mirror: MirrorProcess) -> str:

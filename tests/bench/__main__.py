@@ -20,13 +20,12 @@ from typing import Any, Final
 
 from tests.bench.measure.ledger import Ledger, reason_of, say
 from tests.bench.measure.machine import KIND, MM2_VERSION, ROOT, describe, load
-from tests.bench.measure.results import OURS, RELAY, report
+from tests.bench.measure.results import MIRROR_CPU, OURS, RELAY, report, told_ratios
 from tests.bench.measure.workloads import DEFAULT_PARTS, Part, Workload, parse_parts, stored_mb
 from tests.bench.page.publish import publish
 from tests.bench.plans import (
     BUNDLED,
     FULL_MIN,
-    MIRRORS,
     PATIENCE,
     QUICK_MIN,
     QUICK_RUNS,
@@ -38,11 +37,13 @@ from tests.bench.rows.auditing import run_auditing, run_growth
 from tests.bench.rows.brokers import run_brokers
 from tests.bench.rows.catching_up import run_catching_up, run_relay_alone, warm_up_mirrored
 from tests.bench.rows.draining import run_draining
+from tests.bench.rows.forwarding import run_forwarded
 from tests.bench.rows.killing import run_killing
 from tests.bench.rows.latency import run_latency
 from tests.bench.rows.replicated import run_replicated
 from tests.bench.rows.rereading import run_rereading
 from tests.bench.stage.clusters import apache_stage, bundled_stage
+from tests.bench.stage.earlier import UnknownRevision, check_out
 from tests.interop.peers import PeerUnavailable
 from tests.interop.peers.artifacts import class_path, mirror_maker_class_path
 
@@ -51,6 +52,8 @@ OUTPUT: Final = BUILD / "bench.json"
 PAGE: Final = BUILD / "benchmarks.md"
 LOGS: Final = BUILD / "failed"
 """What systems said that failed in the last benchmark."""
+EARLIER: Final = BUILD / "earlier"
+"""Checkouts of other commits."""
 BAD_INPUT: Final = 2
 FURTHER_PARTS: Final = tuple(part for part in Part if part not in DEFAULT_PARTS)
 STOPPED: Final = 130
@@ -61,8 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run what the command line asks for and return the exit status."""
     options = _parser().parse_args(arguments)
     try:
-        parts = parse_parts(options.only)
-    except ValueError as error:
+        parts = [Part.MIRROR] if options.against else parse_parts(options.only)
+        earlier = check_out(options.against, EARLIER) if options.against else None
+    except (ValueError, UnknownRevision) as error:
         sys.stderr.write(f"bench: {error}\n")
         return BAD_INPUT
     BUILD.mkdir(exist_ok=True)
@@ -76,17 +80,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # nohup's shell has it ignored
         status = STOPPED
         try:
-            status = _run(options, parts)
+            status = _run(options, parts, earlier)
         except* KeyboardInterrupt:
             sys.stderr.write("bench: stopped\n")
         return status
 
 
-def _run(options: argparse.Namespace, parts: Sequence[Part]) -> int:
-    plan = plan_for(is_quick=options.quick, runs=options.runs)
+def _run(options: argparse.Namespace, parts: Sequence[Part], earlier: Path | None) -> int:
+    plan = plan_for(is_quick=options.quick, runs=options.runs, is_against=earlier is not None)
     if LOGS.exists():
         shutil.rmtree(LOGS)
-    bench = Bench(plan=plan, ledger=Ledger(logs=LOGS), machine=describe())
+    bench = Bench(plan=plan, ledger=Ledger(logs=LOGS), machine=describe(), earlier=earlier)
     began = monotonic()
     say(f"{plan.runs} rounds each; {_minutes(plan.minutes, parts)}")
     _fetch_peers()
@@ -96,10 +100,12 @@ def _run(options: argparse.Namespace, parts: Sequence[Part]) -> int:
             bench.save()
     bench.ledger.close()
     content = bench.save()
+    for line in told_ratios(content, MIRROR_CPU):
+        say(f"processor time, {line}")
     say(f"{len(content['rows'])} rows in {monotonic() - began:.0f} s: {OUTPUT}")
     if not bench.is_saved:
         return BAD_INPUT
-    if not options.quick and set(parts) >= set(DEFAULT_PARTS):
+    if not (options.quick or earlier) and set(parts) >= set(DEFAULT_PARTS):
         publish(content)
     return bench.ledger.status
 
@@ -120,6 +126,8 @@ class Bench:
     plan: Plan
     ledger: Ledger
     machine: dict[str, Any]
+    earlier: Path | None = None
+    """The checkout of another commit, which takes part."""
     is_saved: bool = True
 
     def run(self, part: Part, folder: Path) -> None:
@@ -140,6 +148,8 @@ class Bench:
                     run_auditing(folder, self.plan.audit, self.ledger)
                 case Part.GROWTH:
                     run_growth(folder, self.plan.audit, self.ledger)
+                case Part.FORWARD:
+                    run_forwarded(folder, self.plan.brokers, self.ledger)
 
     def save(self) -> dict[str, Any]:
         """Write build/bench.json, and the page beside it; return the content."""
@@ -166,6 +176,7 @@ class Bench:
         running = apache_stage(folder, stored_mb(plan.catching_up))
         with ledger.started(running, partial(self._tell, Part.MIRROR)) as stage:
             if stage is not None:
+                stage.earlier = self.earlier
                 warm_up_mirrored(stage, plan.catching_up[0], plan.warm_up, ledger)
                 with ledger.timed("latency"):
                     run_latency(stage, plan.rates, plan.steady_systems, plan.runs, ledger)
@@ -173,8 +184,8 @@ class Bench:
                     run_killing(stage, plan.kill, plan.steady_systems, plan.runs, ledger)
                 with ledger.timed("catching up"):
                     for workload in plan.catching_up:
-                        run_catching_up(stage, workload, (*MIRRORS, RELAY), plan.runs, ledger)
-                        self.save()
+                        run_catching_up(stage, workload, plan.mirrors, plan.runs, ledger)
+                        self._tell_ratios(workload)
         on_bundled = plan.on_bundled
         if stage is None:
             for workload in plan.catching_up:
@@ -182,6 +193,11 @@ class Bench:
             on_bundled = on_bundled or plan.catching_up
         if on_bundled:
             self._mirror_between_bundled(folder / "bundled", on_bundled)
+
+    def _tell_ratios(self, workload: Workload) -> None:
+        for line in told_ratios(self.save(), MIRROR_CPU):
+            if line.startswith(f"{workload.name}:"):
+                say(f"  {line}")
 
     def _mirror_between_bundled(self, folder: Path, workloads: Sequence[Workload]) -> None:
         plan, ledger = self.plan, self.ledger
@@ -236,6 +252,7 @@ def _parser() -> argparse.ArgumentParser:
     known = ", ".join(part.value for part in Part)
     usual = ", ".join(part.value for part in DEFAULT_PARTS)
     parser.add_argument("--only", metavar="PART", help=f"some of: {known}; usually {usual}")
+    parser.add_argument("--against", metavar="REV", help="beside this commit, and nobody else")
     parser.add_argument("--runs", type=_count, metavar="N", help="rounds, at least 1")
     return parser
 

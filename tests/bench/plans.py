@@ -5,13 +5,23 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from tests.bench.measure.ledger import Cell, cells
-from tests.bench.measure.results import DUPLICATES, MM2_DEFAULT, MM2_TUNED, OURS, RELAY, REREAD
+from tests.bench.measure.results import (
+    DUPLICATES,
+    MM2_DEFAULT,
+    MM2_TUNED,
+    OURS,
+    OURS_EARLIER,
+    OURS_IN_PYTHON,
+    RELAY,
+    REREAD,
+)
 from tests.bench.measure.workloads import BASE, GIB, KIB, MIB, Part, Workload, one_at_a_time, quick
 from tests.bench.rows import (
     auditing,
     brokers,
     catching_up,
     draining,
+    forwarding,
     latency,
     replicated,
     rereading,
@@ -47,16 +57,18 @@ FULL_MIN: Final[Mapping[Part, float]] = {
     Part.DRAIN: 35,
     Part.AUDIT: 9,
     Part.GROWTH: 5,
+    Part.FORWARD: 4,
 }
 """Minutes that a part takes on two processors with little else to do."""
 QUICK_MIN: Final[Mapping[Part, float]] = {
-    Part.MIRROR: 3,
+    Part.MIRROR: 9,
     Part.BROKER: 1,
     Part.OFFSETS: 1.5,
     Part.REPLICATED: 1.5,
     Part.DRAIN: 3,
     Part.AUDIT: 2,
     Part.GROWTH: 1,
+    Part.FORWARD: 1,
 }
 PATIENCE: Final = 3.0
 """Times these minutes: no run of a part begins later."""
@@ -69,6 +81,8 @@ class Plan:
     runs: int
     minutes: Mapping[Part, float]
     catching_up: Sequence[Workload]
+    mirrors: Sequence[str]
+    """Who copies these."""
     on_bundled: Sequence[Workload]
     warm_up: Sequence[Sequence[str]]
     """Copies that do not count, so that the brokers become as fast as they get."""
@@ -101,6 +115,9 @@ class Plan:
             Part.DRAIN: lambda: dict.fromkeys(draining.SYSTEMS, draining.all_cells(self.drain)),
             Part.AUDIT: lambda: auditing.audit_cells(self.audit),
             Part.GROWTH: lambda: auditing.growth_cells(self.audit),
+            Part.FORWARD: lambda: dict.fromkeys(
+                forwarding.SYSTEMS, forwarding.all_cells(self.brokers)
+            ),
         }
         return rows[part]()
 
@@ -110,7 +127,7 @@ class Plan:
             for workload in self.catching_up
             for cell in cells(workload.name, catching_up.BENCHES)
         ]
-        rows = {system: list(full) for system in (*MIRRORS, RELAY)}
+        rows = {system: list(full) for system in self.mirrors}
         for system in self.steady_systems:
             for rate in self.rates:
                 rows[system] += cells(rate.name, latency.BENCHES)
@@ -127,9 +144,15 @@ class Plan:
         ]
 
 
-def plan_for(*, is_quick: bool, runs: int | None = None) -> Plan:
-    """Return the plan; each figure `runs` times, where time allows."""
-    return _quick(runs or QUICK_RUNS) if is_quick else _full(runs or RUNS)
+def plan_for(*, is_quick: bool, runs: int | None = None, is_against: bool = False) -> Plan:
+    """Return the plan; each figure `runs` times, where time allows.
+
+    `is_against` an earlier commit: of the mirrors that one and this, and nothing but full topics.
+    """
+    if not is_against:
+        return _quick(runs or QUICK_RUNS) if is_quick else _full(runs or RUNS)
+    plan = _quick(runs or RUNS)
+    return replace(plan, mirrors=(OURS, OURS_EARLIER), rates=(), steady_systems=())
 
 
 def _full(runs: int) -> Plan:
@@ -137,6 +160,7 @@ def _full(runs: int) -> Plan:
         runs=runs,
         minutes=FULL_MIN,
         catching_up=one_at_a_time(),
+        mirrors=(OURS, OURS_IN_PYTHON, MM2_DEFAULT, MM2_TUNED, RELAY),
         on_bundled=(BASE, replace(BASE, codec=Compression.LZ4)),
         warm_up=(MIRRORS,) * WARM_UP_COPIES,
         rates=(
@@ -154,7 +178,13 @@ def _full(runs: int) -> Plan:
             codecs=("none", "lz4"), data_bytes=256 * MIB, trickle_s=15, runs=runs
         ),
         drain=DrainPlan(workloads=DRAINED, runs=runs),
-        audit=AuditPlan(workloads=auditing.FULL, increment=auditing.INCREMENT, runs=runs),
+        audit=AuditPlan(
+            workloads=auditing.FULL,
+            increment=auditing.INCREMENT,
+            far=auditing.FAR,
+            differing=auditing.DIFFERING,
+            runs=runs,
+        ),
     )
 
 
@@ -164,6 +194,7 @@ def _quick(runs: int) -> Plan:
         runs=runs,
         minutes=QUICK_MIN,
         catching_up=quick(),
+        mirrors=(OURS, OURS_IN_PYTHON, MM2_TUNED, RELAY),
         on_bundled=(),
         warm_up=[(OURS,)],
         rates=(Rate(per_s=100, measured_s=4),),

@@ -3,7 +3,16 @@
 import pytest
 
 from tests.bench.__main__ import main
-from tests.bench.measure.results import MM2_DEFAULT, MM2_TUNED, OURS, RELAY, UNITS
+from tests.bench.measure.results import (
+    MIRROR_CPU,
+    MM2_DEFAULT,
+    MM2_TUNED,
+    OURS,
+    OURS_EARLIER,
+    OURS_IN_PYTHON,
+    RELAY,
+    UNITS,
+)
 from tests.bench.measure.workloads import Part
 from tests.bench.plans import PATIENCE, QUICK_RUNS, RUNS, Plan, plan_for
 
@@ -40,6 +49,19 @@ def test_every_part_has_rows_of_ours_and_of_a_peer(plan: Plan) -> None:
 def test_the_rows_of_all_parts_are_all_benches() -> None:
     benches = {bench for part in Part for rows in FULL.rows(part).values() for _, bench in rows}
     assert benches == set(UNITS)
+
+
+def test_six_workloads_are_mirrored_in_a_hurry_with_the_kernel_and_without() -> None:
+    rows = QUICK.rows(Part.MIRROR)
+    assert len([row for row in rows[OURS_IN_PYTHON] if row[1] == MIRROR_CPU]) == 6
+    assert set(rows[OURS_IN_PYTHON]) <= set(rows[OURS]) & set(rows[MM2_TUNED])
+
+
+def test_against_an_earlier_commit_nobody_else_takes_part() -> None:
+    plan = plan_for(is_quick=False, is_against=True)
+    assert set(plan.rows(Part.MIRROR)) == {OURS, OURS_EARLIER}
+    assert plan.runs == RUNS
+    assert main(["--against", "no-such-commit"]) == 2
 
 
 def test_mirrormaker_does_not_wait_for_its_timers_in_a_hurry() -> None:

@@ -7,7 +7,8 @@ import pytest
 from broker.config import BrokerConfig, parse_config
 from broker.dynamic_config import static_log_settings
 from broker.listeners import Listener
-from runtime.configuration.properties import ConfigurationError, parse_override, read_properties
+from runtime.configuration.properties import parse_override, read_properties
+from runtime.configuration.reading.mistakes import ConfigurationError
 
 MINIMAL = "broker.id=3\nzookeeper.connect=localhost:2181\n"
 
@@ -95,7 +96,7 @@ def test_an_override_comes_last(tmp_path: Path) -> None:
     [
         ("num.partition=3", "num.partition: unknown setting"),
         ("num.partitions=three", "num.partitions: 'three' is not a whole number"),
-        ("num.partitions=0", "num.partitions: 0 is not within 1 and 9223372036854775807"),
+        ("num.partitions=0", "num.partitions: 0 is not within 1 and 2147483647"),
         (
             "auto.create.topics.enable=yes",
             "auto.create.topics.enable: 'yes' is neither true nor false",
@@ -122,7 +123,14 @@ def test_an_override_comes_last(tmp_path: Path) -> None:
         ),
         (
             "zookeeper.connect=localhost",
-            "zookeeper.connect: 'localhost' is not of the form host:port[,host:port]",
+            "zookeeper.connect: 'localhost' is not of the form host:port[,host:port][/chroot]",
+        ),
+        (
+            "zookeeper.connect=a:1/kafka,b:2/kafka",
+            (
+                "zookeeper.connect: 'a:1/kafka,b:2/kafka' is not of the form "
+                "host:port[,host:port][/chroot]"
+            ),
         ),
         ("zookeeper.password.file=/", "zookeeper.password.file: /: is a folder"),
         (
@@ -210,3 +218,36 @@ def test_a_wrong_setting_of_the_new_group_protocol_is_named(
     found = complaint(tmp_path, MINIMAL, override)
     assert override.partition("=")[0] in found
     assert reason in found
+
+
+JAAS = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    ' username="b" password="s3cret" user_b="s3cret";'
+)
+
+
+def test_files_with_keys_or_passwords_that_all_may_read_are_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys, file = tmp_path / "broker.pem", tmp_path / "server.properties"
+    keys.write_text("s3cret")
+    lines = (
+        "listeners=IN://:9092,OUT://:9093",
+        "listener.security.protocol.map=IN:SASL_PLAINTEXT,OUT:SSL",
+        "inter.broker.listener.name=IN",
+        "sasl.mechanism.inter.broker.protocol=PLAIN",
+        "sasl.enabled.mechanisms=PLAIN",
+        "advertised.listeners=IN://a:9092,OUT://a:9093",
+        f"listener.name.in.plain.sasl.jaas.config={JAAS}",
+        f"listener.name.out.ssl.keystore.location={keys}",
+    )
+    file.write_text(MINIMAL + "\n".join(lines))
+    for mode, count in ((0o600, 0), (0o644, 2)):
+        file.chmod(mode)
+        keys.chmod(mode)
+        parse_config(read_properties(file).values(), file=str(file))
+        assert len(caplog.messages) == count
+    of_jaas, of_keys = caplog.messages
+    assert f"plain.sasl.jaas.config: {file}: every user of this machine may read it" in of_jaas
+    assert f"out.ssl.keystore.location: {keys}: every user of this machine may read it" in of_keys
+    assert "s3cret" not in caplog.text

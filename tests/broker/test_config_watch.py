@@ -12,7 +12,7 @@ from broker.quotas.entity import DEFAULT, QuotaEntity
 from broker.security.scram import credential_of
 from broker.zookeeper import tree
 from broker.zookeeper.store import ClusterStore
-from runtime.coordination.zookeeper import Node, ZooKeeper
+from runtime.coordination.zookeeper import ZNode, ZooKeeper
 from wire.net.security import Mechanism
 
 FENCE = tree.encode_config({"write.fence.topics": "t"})
@@ -24,12 +24,12 @@ class Tree:
     def __init__(self, **nodes: bytes) -> None:
         self.nodes = nodes
 
-    async def get(self, path: str) -> Node | None:
+    async def get(self, path: str) -> ZNode | None:
         await trio.lowlevel.checkpoint()
         data = self.nodes.get(path)
         if data is None:
             return None
-        return Node(data=data, version=0, created_zxid=1, modified_zxid=1, ephemeral_owner=0)
+        return ZNode(data=data, version=0, created_zxid=1, modified_zxid=1, ephemeral_owner=0)
 
     async def children(self, path: str) -> list[str]:
         await trio.lowlevel.checkpoint()

@@ -37,7 +37,7 @@ def framed(body: bytes) -> bytes:
         (framed(header(999, 0)), "API 999 is not served"),
         (
             framed(header(MetadataRequest.API_KEY, 99) + b"\0"),
-            "Metadata version 99 is not served, only 0 to 12",
+            "Metadata version 99 is not served, only 0 to 13",
         ),
         (
             framed(

@@ -4,6 +4,7 @@ import struct
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 import trio
@@ -11,8 +12,13 @@ import trio
 from broker.apis.table import APIS
 from broker.replication.partition import Partition
 from broker.transactions.decisions import Producer
-from tests.broker.rig import NOW_MS, batch, fetch, outcome, produce, serving
+from tests.broker.rig import NOW_MS, batch, fetch, outcome, produce, serving, view
 from wire.errors import ErrorCode
+from wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from wire.messages.delete_records import (
@@ -206,6 +212,27 @@ async def test_a_batch_begins_a_transaction_only_where_its_coordinator_knows_of_
         assert only(await client.ask(fetch(0))).last_stable_offset == 0
 
 
+@pytest.mark.parametrize("version", [11, 12])
+async def test_a_batch_that_was_refused_is_not_overtaken_by_the_one_behind_it(
+    tmp_path: Path, version: int
+) -> None:
+    """Older clients go on with their sequences; a broker may know none of them any more."""
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        verifier = rig.node.verifier
+        verifier.error = ErrorCode.NOT_COORDINATOR
+        refused = outcome(await client.ask(transactional(0), version))
+        assert refused == (ErrorCode.NOT_ENOUGH_REPLICAS, -1)
+        verifier.error = ErrorCode.NONE
+        behind = outcome(await client.ask(transactional(1), version))
+        if version < 12:
+            assert behind == (ErrorCode.NONE, 0)
+            return
+        assert behind == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+        for sequence in (0, 1):
+            in_order = outcome(await client.ask(transactional(sequence), version))
+            assert in_order == (ErrorCode.NONE, sequence)
+
+
 def transactional(sequence: int) -> ProduceRequest:
     """Return a Produce of one record in a transaction."""
     fields = {"producer_id": 5, "producer_epoch": 0, "is_transactional": True}
@@ -247,6 +274,58 @@ async def test_the_fence_comes_after_duplicates_and_before_everything_else(tmp_p
         assert outcome(await client.ask(produce(batch(b"new")))) == (ErrorCode.NONE, 2)
 
 
+def topic_named(name: str) -> MetadataRequestTopic:
+    return MetadataRequestTopic(name=name)
+
+
+SENDS_AWAY = {
+    "write.fence.topics": "t",
+    "write.fence.allowed.client.ids": "mirror-a-b",
+    "write.fence.rebootstrap": "true",
+}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "version", "client_id", "is_sent_away"),
+    [
+        (("t",), 13, "app", True),
+        (("other", "t"), 13, "app", True),
+        (("t",), 12, "app", False),
+        (("t",), 13, "mirror-a-b", False),
+        (("other",), 13, "app", False),
+        ((), 13, "app", False),
+        (None, 13, "app", False),
+    ],
+    ids=["its topic", "one of them", "older", "the mirror", "another topic", "none", "all"],
+)
+async def test_a_fence_sends_those_away_who_want_its_topics_and_understand(
+    tmp_path: Path, wanted: tuple[str, ...] | None, version: int, client_id: str, is_sent_away: bool
+) -> None:
+    topics = None if wanted is None else tuple(map(topic_named, wanted))
+    asked = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        before = await client.ask(asked, version, client_id=client_id)
+        assert before.error_code == ErrorCode.NONE
+        rig.node.dynamic.set_default_broker(SENDS_AWAY)
+        answer = await client.ask(asked, version, client_id=client_id)
+        if not is_sent_away:
+            assert answer == before
+            return
+        assert answer.error_code == ErrorCode.REBOOTSTRAP_REQUIRED
+        assert (answer.brokers, answer.topics) == ((), ())
+        rig.node.dynamic.set_default_broker({**SENDS_AWAY, "write.fence.rebootstrap": "false"})
+        assert await client.ask(asked, version, client_id=client_id) == before
+
+
+async def test_whoever_wants_a_closed_topic_by_its_id_is_sent_away_too(tmp_path: Path) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        rig.node.dynamic.set_default_broker(SENDS_AWAY)
+        rig.node.metadata.put_partitions("t", UUID(int=7), [view(0)])
+        by_id = MetadataRequestTopic(topic_id=UUID(int=7), name=None)
+        answer = await client.ask(MetadataRequest(topics=(by_id,)), 13)
+        assert answer.error_code == ErrorCode.REBOOTSTRAP_REQUIRED
+
+
 async def test_old_message_formats_are_refused(tmp_path: Path) -> None:
     message_set = struct.pack(">qi", 0, 14) + struct.pack(">IbbiI", 0, 1, 0, -1, 0)
     async with serving(tmp_path) as rig, rig.connect() as client:
@@ -275,7 +354,7 @@ async def test_offsets_are_listed(tmp_path: Path, timestamp: int, found: tuple[i
     )
     async with serving(tmp_path) as rig, rig.connect() as client:
         await client.ask(produce(batch(b"a", b"b", b"c")))
-        for version in APIS[ListOffsetsRequest.API_KEY].versions:
+        for version in APIS[ListOffsetsRequest.API_KEY].versions[1:]:
             (topic,) = (await client.ask(request, version)).topics
             (partition,) = topic.partitions
             assert partition.error_code == ErrorCode.NONE
@@ -288,6 +367,30 @@ async def test_a_timestamp_without_a_meaning_is_refused(tmp_path: Path) -> None:
     async with serving(tmp_path) as rig, rig.connect() as client:
         (topic,) = (await client.ask(ListOffsetsRequest(replica_id=-1, topics=topics))).topics
     assert topic.partitions[0].error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "most", "offsets"),
+    [
+        (-1, 9, (3, 2, 1, 0)),
+        (-1, 1, (3,)),
+        (-1, 0, ()),
+        (-2, 9, (0,)),
+        (NOW_MS, 9, ()),
+        (NOW_MS + 1, 2, (2, 1)),
+    ],
+)
+async def test_the_oldest_version_lists_where_segments_begin(
+    tmp_path: Path, timestamp: int, most: int, offsets: tuple[int, ...]
+) -> None:
+    asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp, max_num_offsets=most)
+    topics = (ListOffsetsTopic(name="t", partitions=(asked,)),)
+    async with serving(tmp_path, log_segment_bytes=100) as rig, rig.connect() as client:
+        for value in (b"a", b"b", b"c"):
+            await client.ask(produce(batch(value)))
+        (topic,) = (await client.ask(ListOffsetsRequest(replica_id=-1, topics=topics), 0)).topics
+    (partition,) = topic.partitions
+    assert (partition.error_code, partition.old_style_offsets) == (ErrorCode.NONE, offsets)
 
 
 async def test_records_are_deleted_up_to_an_offset(tmp_path: Path) -> None:
@@ -324,6 +427,31 @@ async def test_log_folders_are_described_with_the_partitions_that_are_asked_for(
     assert none.topics == ()
 
 
+def moving(path: Path) -> AlterReplicaLogDirsRequest:
+    topics = (
+        AlterReplicaLogDirTopic(name="t", partitions=(0, 7)),
+        AlterReplicaLogDirTopic(name="strange", partitions=(0,)),
+    )
+    return AlterReplicaLogDirsRequest(dirs=(AlterReplicaLogDir(path=str(path), topics=topics),))
+
+
+def outcomes(answer: Any) -> list[ErrorCode]:
+    return [one.error_code for topic in answer.results for one in topic.partitions]
+
+
+async def test_a_replica_is_moved_nowhere_but_to_the_folder_that_it_lies_in(tmp_path: Path) -> None:
+    async with serving(tmp_path) as rig, rig.connect() as client:
+        stays = await client.ask(moving(tmp_path / "logs"))
+        unknown = await client.ask(moving(tmp_path / "elsewhere"))
+        log = rig.node.logs.logs[TopicPartition("t", 0)]
+        rig.node.logs.blame(log, OSError(5, "the disk is gone"))
+        offline = await client.ask(moving(tmp_path / "logs"))
+    nowhere = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert outcomes(stays) == [ErrorCode.NONE, nowhere, nowhere]
+    assert outcomes(unknown) == [ErrorCode.LOG_DIR_NOT_FOUND] * 3
+    assert outcomes(offline) == [ErrorCode.KAFKA_STORAGE_ERROR] * 3
+
+
 async def test_a_log_folder_that_failed_is_told_as_offline(tmp_path: Path) -> None:
     async with serving(tmp_path) as rig, rig.connect() as client:
         log = rig.node.logs.logs[TopicPartition("t", 0)]
@@ -352,6 +480,7 @@ EVERY_VERSION: list[tuple[Any, set[ErrorCode]]] = [
         {ErrorCode.INVALID_REQUEST},
     ),
     (DescribeLogDirsRequest(topics=None), set()),
+    (AlterReplicaLogDirsRequest(dirs=()), set()),
     (DescribeClusterRequest(include_cluster_authorized_operations=True), set()),
     (InitProducerIdRequest(transaction_timeout_ms=1), set()),
     (

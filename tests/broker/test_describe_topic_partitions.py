@@ -1,6 +1,7 @@
 """Topics are told page by page, in the order of their names (KIP-966)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 from uuid import UUID
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.apis import describe_topic_partitions
-from broker.authorizer.authorizer import Rights
+from broker.authorizer.authorizer import EVERY_RIGHT, Rights
 from broker.authorizer.verdict import Asker
 from broker.context import Call, Node
 from broker.guards import topics as guards
@@ -135,3 +136,27 @@ async def test_topics_that_may_not_be_described_are_hidden(
     handle = describe_topic_partitions.handle
     answer = await guards.describe_topic_partitions(asked(*names), limited, handle)
     assert [(topic.name, topic.error_code) for topic in answer.topics] == expected
+
+
+async def test_a_topic_that_may_not_be_described_is_on_no_page_behind_its_name() -> None:
+    limited = call({"mine": 3, "theirs": 1, "a": 1}, rights=RightsTo("mine"))
+    handle = describe_topic_partitions.handle
+    request = asked("a", "mine", "theirs", limit=2)
+    first = await guards.describe_topic_partitions(request, limited, handle)
+    assert [topic.name for topic in first.topics] == ["mine", "a", "theirs"]
+    request = replace(request, cursor=first.next_cursor)
+    second = await guards.describe_topic_partitions(request, limited, handle)
+    assert [topic.name for topic in second.topics] == ["mine", "theirs"]
+
+
+async def test_a_topic_that_goes_while_all_are_told_is_left_out() -> None:
+    everyone = call({"going": 1, "staying": 1}, rights=EVERY_RIGHT)
+
+    async def handle(
+        request: DescribeTopicPartitionsRequest, call: Call
+    ) -> DescribeTopicPartitionsResponse:
+        call.node.metadata.remove_topic("going")
+        return await describe_topic_partitions.handle(request, call)
+
+    answer = await guards.describe_topic_partitions(asked(), everyone, handle)
+    assert told(answer) == [("staying", [0])]

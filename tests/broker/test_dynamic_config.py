@@ -1,11 +1,14 @@
 """Settings that change at run time: what wins, what is refused, and the fence they carry."""
 
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 
 import pytest
 
 from broker.apis.incremental_alter_configs import OpType, apply_operations
+from broker.config import BrokerConfig, parse_config
 from broker.dynamic_config import (
     FENCE_SETTINGS,
     FOLLOWER_RATE,
@@ -13,15 +16,29 @@ from broker.dynamic_config import (
     NAMES_KEPT,
     DynamicConfig,
     Source,
+    Synonym,
     WriteFence,
     check_default_broker,
     check_no_fence,
     check_one_broker,
     may_be_secret,
 )
+from broker.listeners import SecurityProtocol
 from broker.log.config import InvalidConfig
+from runtime.configuration.properties import parse_override
 from tests.broker.rig import config
 from wire.messages.incremental_alter_configs import IncrementalAlterConfigsAlterableConfig
+
+PROTOCOLS = (
+    "listener.security.protocol.map=CLIENTS:SASL_PLAINTEXT,BROKERS:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "inter.broker.listener.name=BROKERS",
+    "sasl.enabled.mechanisms=SCRAM-SHA-256",
+)
+
+
+def parsed(*lines: str) -> BrokerConfig:
+    given = ("broker.id=1", "zookeeper.connect=z:1", *lines)
+    return parse_config(map(parse_override, given), file="f")
 
 
 def described(dynamic: DynamicConfig, topic: str, name: str) -> tuple[str | None, Source]:
@@ -137,6 +154,75 @@ def test_what_a_broker_has_for_itself_is_what_it_runs_by() -> None:
     assert dynamic.running.max_connections == 7
 
 
+def test_a_default_that_kafka_has_in_another_unit_is_no_synonym() -> None:
+    """Clients' suites hold the list of synonyms against Kafka's, where it is empty."""
+    dynamic = DynamicConfig(parsed())
+    shown = {one.name: one for one in dynamic.describe_topic("t")}
+    for name, value in (("retention.ms", "604800000"), ("flush.ms", str(2**63 - 1))):
+        assert (shown[name].value, shown[name].source) == (value, Source.KAFKA_DEFAULT)
+        assert shown[name].synonyms == ()
+    assert shown["segment.bytes"].synonyms == (
+        Synonym("log.segment.bytes", "1073741824", Source.KAFKA_DEFAULT),
+    )
+
+
+def test_what_is_not_set_is_shown_as_nothing_and_a_file_of_a_secret_as_its_path(
+    tmp_path: Path,
+) -> None:
+    """An empty text would be a value."""
+    file = tmp_path / "zookeeper.secret"
+    file.write_text("x")
+    file.chmod(0o600)
+    static = parsed(f"zookeeper.password.file={file}", "num.io.threads=4")
+    shown = {one.name: one.value for one in DynamicConfig(static).describe_broker(static)}
+    assert (shown["broker.rack"], shown["advertised.listeners"]) == (None, None)
+    assert shown["zookeeper.password.file"] == str(file)
+    assert (shown["num.io.threads"], shown["num.network.threads"]) == ("4", "3")
+    assert shown["log.cleaner.io.max.bytes.per.second"] == "1.7976931348623157E308"
+    assert shown["write.fence.topics"] == ""
+
+
+def test_a_broker_is_reached_where_it_was_told_last_and_speaks_there_what_it_spoke() -> None:
+    static = parsed("listeners=CLIENTS://:1,BROKERS://:2", *PROTOCOLS)
+    dynamic = DynamicConfig(static)
+    told = {"advertised.listeners": "clients://far.example:9,BROKERS://127.0.0.1:2"}
+    dynamic.set_broker(told)
+    dynamic.set_default_broker({"advertised.listeners": "CLIENTS://all-the-same:1"})
+    advertised = {str(one): one.protocol for one in dynamic.running.advertised_listeners}
+    assert advertised == {
+        "CLIENTS://far.example:9": SecurityProtocol.SASL_PLAINTEXT,
+        "BROKERS://127.0.0.1:2": SecurityProtocol.PLAINTEXT,
+    }
+    dynamic.set_broker({})
+    assert dynamic.running == static
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("CLIENTS://h:1", "BROKERS is missing: brokers use it"),
+        ("BROKERS://0.0.0.0:1", "BROKERS://0.0.0.0:1: clients need a real host"),
+        ("BROKERS://h:1,OTHER://h:2", "OTHER://h:2: listener.security.protocol.map does not name"),
+        ("BROKERS://h:1,PLAINTEXT://h:2", "PLAINTEXT://h:2: no listener has this name"),
+        ("BROKERS", "'BROKERS' is not of the form"),
+    ],
+)
+def test_a_broker_is_not_told_to_be_where_nobody_could_come(value: str, reason: str) -> None:
+    static = parsed("listeners=CLIENTS://:1,BROKERS://:2", *PROTOCOLS)
+    dynamic = DynamicConfig(static)
+    changed = {"advertised.listeners": value}
+    for take in (dynamic.set_broker, partial(check_one_broker, static)):
+        with pytest.raises(InvalidConfig) as wrong:
+            take(changed)
+        assert str(wrong.value).startswith(f"advertised.listeners={value}: {reason}")
+    assert dynamic.running == static
+
+
+def test_all_brokers_are_not_told_to_be_at_one_address() -> None:
+    with pytest.raises(InvalidConfig, match="holds for one broker"):
+        check_default_broker({"advertised.listeners": "PLAINTEXT://h:1"})
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -150,7 +236,7 @@ def test_what_a_broker_has_for_itself_is_what_it_runs_by() -> None:
 )
 def test_a_value_that_cannot_be_is_refused_and_changes_nothing(name: str, value: str) -> None:
     with pytest.raises(InvalidConfig, match=f"^{name}={value}: "):
-        check_one_broker({name: value})
+        check_one_broker(config(), {name: value})
     dynamic = DynamicConfig(config())
     if "threads" not in name:
         with pytest.raises(InvalidConfig):
@@ -164,7 +250,15 @@ def test_a_value_that_cannot_be_is_refused_and_changes_nothing(name: str, value:
 )
 def test_what_a_broker_keeps_until_it_starts_again_is_read_only(name: str) -> None:
     with pytest.raises(InvalidConfig, match="cannot be changed while brokers run"):
-        check_one_broker({name: "1"})
+        check_one_broker(config(), {name: "1"})
+
+
+@pytest.mark.parametrize("name", ["ssl.key.password", "sasl.jaas.config"])
+def test_a_refusal_does_not_repeat_what_is_secret(name: str) -> None:
+    for check in (check_default_broker, partial(check_one_broker, config())):
+        with pytest.raises(InvalidConfig, match="cannot be changed while brokers run") as caught:
+            check({name: "s3cret"})
+        assert "s3cret" not in f"{caught.value} {caught.value!r}"
 
 
 def operation(name: str, kind: OpType, value: str | None) -> IncrementalAlterConfigsAlterableConfig:
@@ -249,25 +343,43 @@ def test_a_setting_names_all_that_give_it_a_value() -> None:
         ("log.retention.ms", "9", Source.BROKER),
         ("log.retention.ms", "8", Source.DEFAULT_BROKER),
     ]
-    default = ("log.retention.ms", "604800000", Source.KAFKA_DEFAULT)
     (entry,) = [one for one in dynamic.describe_topic("t") if one.name == "retention.ms"]
     file = ("log.retention.ms", "3600000", Source.STATIC_BROKER)
-    assert entry.synonyms == (("retention.ms", "10", Source.TOPIC), *broker, file, default)
+    assert entry.synonyms == (("retention.ms", "10", Source.TOPIC), *broker, file)
     (entry,) = [one for one in dynamic.describe_broker(static) if one.name == "log.retention.ms"]
-    assert entry.synonyms == (*broker, default)
+    assert entry.synonyms == tuple(broker)
     assert entry.value == "9"
     names = {one.name for one in dynamic.describe_broker(static) if not one.read_only}
     assert {"log.segment.bytes", "write.fence.topics"} <= names
     assert "broker.id" not in names
 
 
+def test_a_list_is_described_in_the_order_in_which_it_was_given() -> None:
+    dynamic = DynamicConfig(config())
+    dynamic.set_topic("t", {"cleanup.policy": "delete, compact"})
+    described = {entry.name: entry for entry in dynamic.describe_topic("t")}
+    assert described["cleanup.policy"].value == "delete,compact"
+    assert described["cleanup.policy"].synonyms[0].value == "delete,compact"
+    dynamic.set_topic("t", {"cleanup.policy": ""})
+    assert {one.name: one.value for one in dynamic.describe_topic("t")}["cleanup.policy"] == ""
+
+
+def test_whether_a_fence_sends_clients_away_is_true_or_false() -> None:
+    dynamic = DynamicConfig(config())
+    dynamic.set_default_broker({"write.fence.rebootstrap": "true"})
+    for take in (dynamic.set_default_broker, check_default_broker):
+        with pytest.raises(InvalidConfig, match=r"^write\.fence\.rebootstrap=.*true or false"):
+            take({"write.fence.rebootstrap": "yes"})
+    assert dynamic.fence.sends_away
+
+
 def test_a_fence_is_not_for_one_broker_and_a_throttle_is_a_number() -> None:
-    check_one_broker({LEADER_RATE: "1000", "log.retention.ms": "5"})
+    check_one_broker(config(), {LEADER_RATE: "1000", "log.retention.ms": "5"})
     with pytest.raises(InvalidConfig, match="holds for all brokers or none"):
-        check_one_broker({"write.fence.topics": "a"})
+        check_one_broker(config(), {"write.fence.topics": "a"})
     for wrong in ("-1", "fast", str(2**63)):
         with pytest.raises(InvalidConfig, match="whole number"):
-            check_one_broker({FOLLOWER_RATE: wrong})
+            check_one_broker(config(), {FOLLOWER_RATE: wrong})
     dynamic = DynamicConfig(config())
     assert dynamic.replication_rate(LEADER_RATE) == 2**63 - 1
     dynamic.set_default_broker({LEADER_RATE: "7"})

@@ -1,19 +1,23 @@
 """A broker comes back into the cluster with every new session, whatever happens meanwhile."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, cast
 
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from broker.listeners import Listener
-from broker.registration import Registration
+from broker.registration import BrokerRegistrar
+from broker.server import Bound
 from broker.zookeeper.store import ClusterStore
 from broker.zookeeper.tree import BrokerRegistration
 from runtime.coordination.zookeeper import SessionState, ZooKeeperUnreachable
+from tests.broker.rig import config
 
 LISTENER = Listener(name="PLAINTEXT", host="127.0.0.1", port=9092)
+BOUND = [Bound(listener=LISTENER, sockets=())]
 
 
 class Store:
@@ -22,13 +26,18 @@ class Store:
     def __init__(self, failures: int) -> None:
         self.failures = failures
         self.registered = trio.Event()
+        self.endpoints: list[str] = []
+        """What was registered, one after the other."""
 
-    async def register(self, broker_id: int, *_: Any, **__: Any) -> BrokerRegistration:
+    async def register(
+        self, broker_id: int, endpoints: Sequence[Listener], *_: Any, **__: Any
+    ) -> BrokerRegistration:
         await trio.lowlevel.checkpoint()
         if self.failures:
             self.failures -= 1
             raise ZooKeeperUnreachable("it vanished while it was being replaced")
         self.registered.set()
+        self.endpoints.append(",".join(map(str, endpoints)))
         return BrokerRegistration(broker_id=broker_id, host="h", port=1, epoch=7)
 
     @asynccontextmanager
@@ -41,7 +50,7 @@ class Store:
 
 async def test_it_tries_until_it_is_registered(autojump_clock: MockClock) -> None:
     store = Store(failures=3)
-    registration = Registration(1, [LISTENER], None, cast("ClusterStore", store))
+    registration = BrokerRegistrar(config(), BOUND, cast("ClusterStore", store))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(registration.run)
         with trio.fail_after(60):
@@ -49,3 +58,22 @@ async def test_it_tries_until_it_is_registered(autojump_clock: MockClock) -> Non
         nursery.cancel_scope.cancel()
     assert registration.epoch == 7
     assert autojump_clock.current_time() < 5
+
+
+async def test_it_registers_again_where_it_is_reached_now_and_not_where_it_always_was(
+    autojump_clock: MockClock,
+) -> None:
+    store = Store(failures=0)
+    registration = BrokerRegistrar(config(), BOUND, cast("ClusterStore", store))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(registration.run)
+        await store.registered.wait()
+        registration.advertise(config())
+        await wait_all_tasks_blocked()
+        store.failures = 1
+        far = replace(LISTENER, host="far.example", port=9)
+        registration.advertise(config(advertised_listeners=(far,)))
+        await trio.sleep(5)
+        nursery.cancel_scope.cancel()
+    assert autojump_clock.current_time() == 5
+    assert store.endpoints == ["PLAINTEXT://127.0.0.1:9092", "PLAINTEXT://far.example:9"]

@@ -19,6 +19,7 @@ def child(broker_id: int, output: Path, status: int | None) -> Child:
         broker_id=broker_id,
         host="127.0.0.1",
         port=free_port(),
+        also_port=None,
         metrics_port=None,
         output=output,
         process=process,

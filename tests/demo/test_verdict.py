@@ -7,8 +7,8 @@ import pytest
 from demo.data_set import RecordAltered, departures, number_of, require_intact
 from demo.ledger import UNTOLD, Delivery
 from demo.verdict import (
-    Evidence,
-    Verdict,
+    DemoEvidence,
+    DemoVerdict,
     broken_promises,
     consumed,
     duplicated,
@@ -25,8 +25,8 @@ def delivery(number: int, key: str = "N1", *, site: str = "dc1", offset: int = 0
     return Delivery(at_ns=number, site=site, partition=0, offset=offset, key=key, number=number)
 
 
-def evidence(numbers: list[int], survivors: tuple[int, ...]) -> Evidence:
-    return Evidence(
+def evidence(numbers: list[int], survivors: tuple[int, ...]) -> DemoEvidence:
+    return DemoEvidence(
         acknowledged={number: (0, number) for number in range(4)},
         deliveries=tuple(delivery(number, offset=number) for number in numbers),
         survivors={0: survivors},
@@ -36,7 +36,7 @@ def evidence(numbers: list[int], survivors: tuple[int, ...]) -> Evidence:
     )
 
 
-GOOD = Verdict(
+GOOD = DemoVerdict(
     records=4,
     consumed=4,
     lost=0,

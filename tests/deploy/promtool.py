@@ -6,15 +6,14 @@ need it are skipped and say so.
 """
 
 import shutil
-import subprocess
 import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
+
+from tests.debian import unpack_packages
 
 PACKAGE: Final = "prometheus"
 FOLDER: Final = Path(__file__).parents[2] / "build" / "promtool"
-TIMEOUT_S: Final = 300
 
 
 def find_promtool(folder: Path = FOLDER) -> str | None:
@@ -30,33 +29,7 @@ def find_program(name: str, folder: Path = FOLDER) -> str | None:
 
 def unpack_promtool(folder: Path = FOLDER) -> str | None:
     """Download and unpack the package; return why that was not possible, None if it was."""
-    if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
-        return "this system has no apt-get and dpkg-deb"
-    with TemporaryDirectory() as name:
-        download = ["apt-get", "download", "--quiet", PACKAGE]
-        said = _run(download, name)
-        if said is not None and _run(["apt-get", "update", "--quiet"], name) is None:
-            said = _run(download, name)
-        if said is not None:
-            return said
-        packages = list(Path(name).glob("*.deb"))
-        if not packages:
-            return f"apt-get download {PACKAGE} left no package"
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        return _run(["dpkg-deb", "--extract", str(packages[0]), str(folder)], name)
-
-
-def _run(command: list[str], folder: str) -> str | None:
-    """Return the last line of what a command complained of, None if it did not fail."""
-    try:
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
-    if done.returncode == 0:
-        return None
-    return (done.stderr.strip().splitlines() or [f"{command[0]}: {done.returncode}"])[-1]
+    return unpack_packages([PACKAGE], folder)
 
 
 def main() -> None:

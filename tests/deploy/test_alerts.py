@@ -16,6 +16,8 @@ from tests.deploy.promtool import find_promtool
 ALERTS = Path(__file__).parents[2] / "deploy" / "prometheus" / "alerts.yml"
 PROMTOOL: Final = find_promtool()
 ALL_THE_TIME: Final = "x300"
+"""More than an hour of samples, 15 s apart."""
+FOR_DAYS: Final = "x9000"
 
 FLOW: Final = 'flow="dc1->dc2",instance="m"'
 BACK: Final = 'flow="dc2->dc1",instance="m"'
@@ -29,6 +31,11 @@ PRODUCE: Final = f'mirror_produce_errors_total{{{FLOW},error="NOT_LEADER_OR_FOLL
 FETCH: Final = f'mirror_fetch_errors_total{{{FLOW},error="KAFKA_STORAGE_ERROR"}}'
 GROUPS: Final = f'mirror_group_commit_errors_total{{{FLOW},error="REQUEST_TIMED_OUT"}}'
 AUDITED: Final = 'audit_last_run_timestamp_seconds{instance="a"}'
+READY: Final = 'failover_ready{site="dc2",reason="",instance="f"}'
+BEHIND_IS_WHY: Final = 'failover_ready{site="dc2",reason="behind",instance="f"}'
+CHECKED: Final = 'failover_ready_checked_timestamp_seconds{instance="f"}'
+CANARY_LOST: Final = 'failover_canary_lost_total{flow="dc1->dc2",instance="f"}'
+CANARY_OLDEST: Final = 'failover_canary_oldest_seconds{flow="dc1->dc2",instance="f"}'
 GONE: Final = None
 
 WELL: Final[Mapping[str, str | None]] = {
@@ -54,6 +61,10 @@ WELL: Final[Mapping[str, str | None]] = {
     'failover_flow_runs{flow="dc1->dc2",instance="f"}': "1",
     'failover_flow_runs{flow="dc2->dc1",instance="f"}': "1",
     'failover_unfinished{instance="f"}': "0",
+    READY: "1",
+    CHECKED: f"0+60{ALL_THE_TIME}",
+    CANARY_LOST: "0",
+    CANARY_OLDEST: "0.2",
     'audit_verdict{verdict="clean",instance="a"}': "1",
     'audit_verdict{verdict="findings",instance="a"}': "0",
     'audit_verdict{verdict="unknown",instance="a"}': "0",
@@ -90,6 +101,32 @@ SWITCHED: Final = {
     'failover_fenced_topics{site="dc2",instance="f"}': "0",
 }
 BEHIND: Final = f"mirror_lag_records{{{PLACE}}}"
+
+
+def of_sets(active: Mapping[str, str]) -> dict[str, str | None]:
+    """Return what `failover serve` and the mirror show where each set is active on a site."""
+    shown: dict[str, str | None] = {
+        series: GONE for series in WELL if series.startswith("failover_") and "up" not in series
+    }
+    shown[RUNNING] = GONE
+    for name, site in active.items():
+        of_set = f'set="{name}",instance="f"'
+        prefix = "" if name == "default" else f"{name}:"
+        other = "dc2" if site == "dc1" else "dc1"
+        shown |= {
+            f'failover_role{{site="{site}",{of_set}}}': "1",
+            f'failover_role{{site="{other}",{of_set}}}': "0",
+            f'failover_fenced_topics{{site="{site}",{of_set}}}': "0",
+            f'failover_fenced_topics{{site="{other}",{of_set}}}': "2",
+            f"failover_unfinished{{{of_set}}}": "0",
+            f'failover_ready{{site="{other}",reason="",{of_set}}}': "1",
+            f"failover_ready_checked_timestamp_seconds{{{of_set}}}": f"0+60{ALL_THE_TIME}",
+            f'mirror_role{{flow="{prefix}{site}->{other}",instance="m",role="running"}}': "1",
+        }
+    return shown
+
+
+TWO_SETS: Final = of_sets({"default": "dc1", "payments": "dc2"})
 
 Case = tuple[str, Mapping[str, str | None], str, set[str]]
 CASES: Final[tuple[Case, ...]] = (
@@ -185,7 +222,58 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     ("a promotion is under way", {**FENCED, **UNFINISHED}, "90s", set()),
     ("a promotion is stuck", {**FENCED, **UNFINISHED}, "3m", {"PromotionUnfinished"}),
+    ("a site could not be promoted for a while", {READY: GONE, BEHIND_IS_WHY: "0"}, "14m", set()),
+    (
+        "a site could not be promoted",
+        {READY: GONE, BEHIND_IS_WHY: "0"},
+        "17m",
+        {"FailoverNotReady"},
+    ),
+    (
+        "a promotion is why it could not",
+        {READY: GONE, BEHIND_IS_WHY: "0", **UNFINISHED},
+        "1m",
+        set(),
+    ),
+    ("nobody can look whether it could", {CHECKED: "0"}, "20m", {"FailoverReadinessUnknown"}),
+    (
+        "a voter does not vote",
+        {'failover_automatic_vote{voter="c",place="office",sees="missing",instance="f"}': "1"},
+        "6m",
+        {"FailoverVoterMissing"},
+    ),
+    (
+        "what voters agree on is refused",
+        {'failover_automatic_in_the_way{reason="refused",instance="f"}': "1"},
+        "1m",
+        {"FailoverAutomaticRefused"},
+    ),
+    ("a canary's record is lost", {CANARY_LOST: "0 0 0 1x300"}, "10m", {"CanaryLost"}),
+    ("a canary's record is late", {CANARY_OLDEST: "31"}, "3m", {"CanaryLate"}),
     ("the active site is fenced", FENCED, "2m", {"ActiveSiteFenced"}),
+    ("sets are active on both sites", TWO_SETS, "20m", set()),
+    (
+        "one set is fenced where it is active, and one that is moved elsewhere",
+        {
+            **TWO_SETS,
+            'failover_fenced_topics{site="dc2",set="payments",instance="f"}': "1",
+            'failover_unfinished{set="default",instance="f"}': "1",
+        },
+        "2m",
+        {"ActiveSiteFenced", "PromotionUnfinished"},
+    ),
+    (
+        "one set's flow rests",
+        {**TWO_SETS, 'mirror_role{flow="payments:dc2->dc1",instance="m",role="running"}': "0"},
+        "11m",
+        {"ActiveSiteUnprotected"},
+    ),
+    (
+        "one set is active nowhere",
+        {**TWO_SETS, 'failover_role{site="dc2",set="payments",instance="f"}': "0"},
+        "2m",
+        {"NotOneActiveSite"},
+    ),
     (
         "no site is active",
         {'failover_role{site="dc1",instance="f"}': "0"},
@@ -230,6 +318,12 @@ CASES: Final[tuple[Case, ...]] = (
         {"AuditNotCovered"},
     ),
     (
+        "a batch is corrupt",
+        {'audit_offsets{flow="dc1->dc2",side="target",share="corrupt or missing"}': "5"},
+        "1m",
+        {"AuditCorrupt"},
+    ),
+    (
         "a group would skip records",
         {'audit_positions{flow="dc1->dc2",standing="too far"}': "1"},
         "1m",
@@ -242,7 +336,14 @@ CASES: Final[tuple[Case, ...]] = (
         {"AuditOverdue"},
     ),
     ("the audit is a day old", {AUDITED: f"-{24 * 3600}"}, "1m", set()),
+    (
+        "audits look at some topics only",
+        {"audit_topics_asked_for": "2", AUDITED: f"0+15{ALL_THE_TIME}"},
+        "37h",
+        {"AuditOfSomeTopics"},
+    ),
     ("the audit is old", {AUDITED: f"-{37 * 3600}"}, "1m", {"AuditTooOld"}),
+    ("the audit is of the future", {AUDITED: f"{37 * 3600}"}, "1m", {"AuditTooOld"}),
     ("no audit is stored or served", without("audit_"), "62m", {"AuditUnknown"}),
     (
         "partitions are offline",
@@ -263,6 +364,7 @@ def as_promtool_reads_it(case: Case) -> dict[str, object]:
     """Return a case in the form of `promtool test rules`: what fires then, and nothing else."""
     name, changes, after, firing = case
     series = {**WELL, **changes}
+    samples = ALL_THE_TIME if after.endswith(("m", "s")) else FOR_DAYS
     counts: dict[str, int] = {}
     for alert in firing:
         counts[alert.strip()] = counts.get(alert.strip(), 0) + 1
@@ -270,7 +372,12 @@ def as_promtool_reads_it(case: Case) -> dict[str, object]:
         "name": name,
         "interval": "15s",
         "input_series": [
-            {"series": series_name, "values": value if "x" in value else f"{value}{ALL_THE_TIME}"}
+            {
+                "series": series_name,
+                "values": value.replace(ALL_THE_TIME, samples)
+                if "x" in value
+                else f"{value}{samples}",
+            }
             for series_name, value in series.items()
             if value is not None
         ],

@@ -47,8 +47,8 @@ def test_the_alert_goes_by_the_site_and_waits_for_no_promotion() -> None:
     [group] = yaml.safe_load(ALERTS.read_text())["groups"]
     [rule] = [rule for rule in group["rules"] if rule["alert"] == "ActiveSiteFenced"]
     assert " ".join(rule["expr"].split()) == (
-        "failover_fenced_topics > 0 and on (site) failover_role == 1"
-        " unless on () failover_unfinished == 1"
+        "failover_fenced_topics > 0 and on (set, site) failover_role == 1"
+        " unless on (set) failover_unfinished == 1"
     )
     assert rule["for"]
     assert rule["labels"] == {"severity": "critical"}

@@ -9,7 +9,7 @@ from typing import Any, Final
 import yaml
 
 from broker.config import ACCEPTED_WITHOUT_EFFECT, SETTINGS
-from docs.generate.configuration import all_keys
+from runtime.configuration.schema.every_key import all_keys
 from tests.docs.pages import SPAN, blocks, prose
 
 SECTIONS: Final = ("clusters", "flows", "coordination", "failover", "audit", "metrics")
@@ -17,6 +17,9 @@ PARTS: Final = ("throttle", "topic_settings", "mirrormaker", "topics", "groups",
 KEY: Final = re.compile(rf"^(?:{'|'.join((*SECTIONS, *PARTS))})(?:\[\])?(?:\.[\w<>]+)+$")
 OTHERS: Final = frozenset({"failover.client", "audit.prom", *SETTINGS})
 """A package, a file, and what bundled brokers read: they look like keys."""
+
+NAMED: Final = {"clusters", "failover.automatic.voters", "failover.sets"}
+"""Sections whose keys people choose."""
 
 
 def unknown_keys(page: Path) -> Iterator[str]:
@@ -52,7 +55,7 @@ def _endings(key: str) -> Iterator[str]:
 def _keys_of(document: Any, path: str) -> Iterator[str]:
     if isinstance(document, dict):
         for name, value in document.items():
-            inner = "<name>" if path == "clusters" else name
+            inner = "<name>" if path in NAMED else name
             if path == "flows[].throttle.topics":
                 inner = "<pattern>"
             yield from _keys_of(value, f"{path}.{inner}".lstrip("."))

@@ -8,12 +8,12 @@ import pytest
 import yaml
 
 from docs.generate.__main__ import PAGES, REFERENCE
-from docs.generate.configuration import all_keys
 from docs.generate.map_format import RECORDS
 from docs.generate.witness import TREE
 from mirror.state.partition_state import ADVICE, MEANING, STOPPED, PartitionState
-from offset_translation.map_records import Kind, decode_key
+from offset_translation.map_records import KeyKind, decode_key
 from runtime.configuration.config import MEANINGS
+from runtime.configuration.schema.every_key import all_keys
 from runtime.coordination.witness import WitnessPaths
 from tests.docs.pages import ROOT, all_pages
 
@@ -57,17 +57,17 @@ def test_every_state_has_a_meaning_and_each_that_needs_somebody_an_advice() -> N
 
 def test_every_kind_of_map_record_is_shown() -> None:
     shown = [int.from_bytes(key[:2], "big") for _, (key, _) in RECORDS]
-    assert shown == list(Kind)
+    assert shown == list(KeyKind)
     for _, (key, _) in RECORDS:
         decode_key(key)
 
 
 def test_every_path_of_the_witness_is_shown() -> None:
     paths = WitnessPaths(root="<path>")
-    arguments = {"journal": (0,), "journal_parts": (0,), "group": ("",)}
+    arguments = {"journal": (0,), "journal_parts": (0,), "group": ("",), "vote": ("<voter>",)}
     made = []
     for name in dir(WitnessPaths):
-        if name.startswith("_") or name == "root":
+        if name.startswith("_") or name in {"root", "pair_root", "of_pair", "of_set"}:
             continue
         path = getattr(paths, name)
         if callable(path):

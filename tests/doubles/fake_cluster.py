@@ -16,10 +16,11 @@ from uuid import UUID
 import trio
 
 from tests.doubles.fake_answers import ANSWERS
-from wire.headers import RequestHeader, decode_request_header, encode_response
-from wire.messages import APIS
+from wire.headers import RequestHeader, encode_response
 from wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+from wire.messages.table import APIS
 from wire.net.transport import Address
+from wire.request_headers import decode_request_header
 from wire.schema import decode
 
 API_VERSIONS: Final = 18

@@ -7,7 +7,6 @@ from typing import Any, Final
 from tests.doubles.fake_cluster import FakeBroker, FakeCluster
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
-from wire.messages import APIS
 from wire.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
 from wire.messages.delete_acls import (
     DeleteAclsFilterResult,
@@ -22,9 +21,11 @@ from wire.messages.describe_acls import (
 )
 from wire.messages.describe_configs import (
     DescribeConfigsRequest,
+    DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
+from wire.messages.table import APIS
 from wire.net.rights import Right
 
 BROKER: Final = 4
@@ -39,6 +40,8 @@ class FakeRights:
         self.error = ErrorCode.NONE
         """What DescribeAcls is answered with."""
         self.deaf: dict[int, set[Right]] = {}
+        self.settings: dict[str, str | None] = {}
+        """What each broker tells of its own settings; of secret ones without their values."""
         self.log: list[tuple[str, frozenset[Right]]] = []
         """What was given and taken, a request each."""
         for broker in cluster.brokers.values():
@@ -46,7 +49,7 @@ class FakeRights:
                 DescribeAclsRequest.API_KEY: self._described_by(broker),
                 CreateAclsRequest.API_KEY: self._create,
                 DeleteAclsRequest.API_KEY: self._delete,
-                DescribeConfigsRequest.API_KEY: _no_settings,
+                DescribeConfigsRequest.API_KEY: self._describe_settings,
             }
             for key in broker.scripts:
                 cluster.versions[key] = APIS[key].VERSIONS
@@ -104,6 +107,30 @@ class FakeRights:
         result = DeleteAclsFilterResult(error_code=0, matching_acls=())
         return DeleteAclsResponse(filter_results=(result,) * len(request.filters))
 
+    async def _describe_settings(
+        self, _: RequestHeader, request: DescribeConfigsRequest
+    ) -> DescribeConfigsResponse:
+        """Tell no fence: Apache Kafka has none of its own."""
+        [asked] = request.resources
+        told = self.settings if asked.resource_name else {}
+        configs = tuple(
+            DescribeConfigsResourceResult(
+                name=name,
+                value=value,
+                read_only=True,
+                is_sensitive=value is None,
+                synonyms=(),
+            )
+            for name, value in told.items()
+        )
+        result = DescribeConfigsResult(
+            error_code=0,
+            resource_type=BROKER,
+            resource_name=asked.resource_name,
+            configs=configs,
+        )
+        return DescribeConfigsResponse(results=(result,))
+
 
 def everybodys(topics: Iterable[str], operation: int, permission: int) -> set[Right]:
     """The same entry for several topics."""
@@ -126,9 +153,3 @@ def _resource(right: Right) -> DescribeAclsResource:
         pattern_type=right.pattern,
         acls=(entry,),
     )
-
-
-async def _no_settings(_: RequestHeader, __: object) -> DescribeConfigsResponse:
-    """Apache Kafka has no fence of its own."""
-    result = DescribeConfigsResult(error_code=0, resource_type=BROKER, resource_name="", configs=())
-    return DescribeConfigsResponse(results=(result,))

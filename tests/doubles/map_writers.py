@@ -1,10 +1,11 @@
 """A registry of map writers without a witness."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from uuid import UUID
 
 from mirror.map.known_writers import WritersOf
-from runtime.coordination.map_writers import MapWriters, Reading, begun_writers
+from runtime.coordination.map_writers import MapReading, MapWriters, Registration, begun_writers
 
 
 def writers_of(writers: "MemoryWriters") -> WritersOf:
@@ -23,8 +24,14 @@ class MemoryWriters:
         self.known = begun_writers(self.known, end, topic_id.hex, 0)
         return 0
 
-    async def register(self, producer_id: int, in_log: Collection[int] | None = None) -> None:
-        self.known = self.known.with_producer(producer_id, 0, in_log)
+    async def register(
+        self, producer_id: int, in_log: Collection[int] | None = None
+    ) -> Registration:
+        self.known = replace(self.known.with_producer(producer_id, 0, in_log), registry="ab" * 16)
+        return self.known.newest
 
-    async def believes(self, producer_id: int, offset: int, _: Reading) -> bool:
+    async def require_known(self, one: Registration) -> None:
+        assert not self.is_strict or not self.known.is_before(one)
+
+    async def believes(self, producer_id: int, offset: int, _: MapReading) -> bool:
         return not self.is_strict or self.known.believes(producer_id, offset)

@@ -24,9 +24,12 @@ from tests.drill.drill import Options, drill, report
 from tests.drill.failover import drill as failover_drill
 from tests.drill.failover import pairs
 from tests.drill.failover.stage import Stage
+from tests.drill.tokens import drill as tokens_drill
 from tests.interop.peers import PeerUnavailable
 
 FOLDER = Path("build/drill")
+GAP_S = 2.0
+"""So long no record may come while tokens are renewed, on a machine with other work."""
 _T = TypeVar("_T")
 
 
@@ -43,8 +46,10 @@ def main() -> int:
     parser.add_argument("--audit", action="store_true", help="drill the audit instead")
     parser.add_argument("--faults", type=int, default=700, help="plant so many for the audit")
     parser.add_argument("--apache", action="store_true", help="between sites of Apache Kafka")
-    parser.add_argument("--secured", action="store_true", help="promotions over TLS and SASL")
+    parser.add_argument("--secured", action="store_true", help="everything over TLS and SASL")
     parser.add_argument("--rounds", type=int, default=10**6, help="so many promotions at most")
+    parser.add_argument("--tokens", action="store_true", help="drill short tokens instead")
+    parser.add_argument("--life", type=int, default=20, help="seconds that a token holds")
     parser.add_argument("--partitions", type=int, help="measure so many instead")
     parser.add_argument("--groups", type=int, help="measure so many groups instead")
     given = parser.parse_args()
@@ -74,6 +79,8 @@ def _kind(
         return _many
     if given.groups is not None:
         return _many_groups
+    if given.tokens:
+        return _tokens
     if given.failover:
         return _failover
     if given.audit:
@@ -116,9 +123,18 @@ def _pair(given: argparse.Namespace) -> Callable[[Path], AbstractContextManager[
 
 
 def _audit(given: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:
-    options = audit_drill.Options(seed=given.seed, folder=folder, faults=given.faults)
+    options = audit_drill.Options(
+        seed=given.seed, folder=folder, faults=given.faults, is_secured=given.secured
+    )
     drilled = audit_drill.drill(options, tell)
     return list(audit_drill.report(drilled)), drilled.is_kept
+
+
+def _tokens(given: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:
+    options = tokens_drill.Options(folder=folder, seconds=given.seconds, life_s=given.life)
+    drilled = _run(lambda: tokens_drill.drill(options, tell))
+    found = tokens_drill.offences(drilled, GAP_S)
+    return list(tokens_drill.report(drilled, GAP_S)), not found
 
 
 def tell(line: str) -> None:
@@ -135,6 +151,7 @@ def _brokers(given: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:
         factor=given.factor,
         min_in_sync=max(1, given.factor - 1),
         rate=given.rate,
+        is_secured=given.secured,
     )
     result = _run(lambda: drill(options))
     return list(report(result, options)), not result.offences and not result.died
@@ -142,7 +159,11 @@ def _brokers(given: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:
 
 def _mirror(given: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:
     options = mirror_drill.Options(
-        seed=given.seed, seconds=given.seconds, folder=folder, rate=given.rate
+        seed=given.seed,
+        seconds=given.seconds,
+        folder=folder,
+        rate=given.rate,
+        is_secured=given.secured,
     )
     result = _run(lambda: mirror_drill.drill_mirror(options))
     return list(mirror_drill.report(result, options)), not result.offences

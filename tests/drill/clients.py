@@ -1,13 +1,15 @@
 """One producer or consumer as a process of its own, writing down what it is told and shown.
 
-python -m tests.drill.clients WHAT NAME BOOTSTRAP TOPIC PARTITIONS FILE [RATE]
+python -m tests.drill.clients WHAT NAME CLIENT TOPIC PARTITIONS FILE [RATE]
 
-WHAT is produce, transact, consume, read, or what one of a group does: `classic-member`,
-`newer-positions` and so on. It ends when its standard input does: then a producer waits for what is
-still on its way, a member of a group until that has read everything.
+CLIENT is a file with the settings of a client, as JSON. WHAT is produce, transact, consume, read,
+or what one of a group does: `classic-member`, `newer-positions` and so on. It ends when its
+standard input does: then a producer waits for what is still on its way, a member of a group until
+that has read everything.
 """
 
 import faulthandler
+import json
 import random
 import sys
 from collections.abc import Callable, Collection, Mapping
@@ -232,11 +234,11 @@ DOES: Final[Mapping[str, Callable[[Task], None]]] = {
 def main() -> None:
     """Do what the command line says. SIGABRT ends it, and it says what all its threads were at."""
     faulthandler.enable()
-    what, name, bootstrap, topic, partitions, file, *rate = sys.argv[1:]
+    what, name, client, topic, partitions, file, *rate = sys.argv[1:]
     with Path(file).open("a") as history:
         task = Task(
             name=name,
-            bootstrap=bootstrap,
+            client=json.loads(Path(client).read_text()),
             topic=topic,
             partitions=int(partitions),
             history=history,

@@ -4,18 +4,19 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Final
+from typing import IO, Any, Final
 
 import trio
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from demo.doors import LISTENER, Doors
 from runtime.process.ports import free_ports
 from tests import forked
 from tests.drill.links import Links, children_of, relay
@@ -25,6 +26,7 @@ CLIENTS: Final = "clients"
 ZOOKEEPER: Final = "zookeeper"
 READY_S: Final = 180.0
 END_S: Final = 12.0
+SETUP_MS: Final = 20_000
 REPLICATED: Final = ("offsets.topic.replication.factor", "transaction.state.log.replication.factor")
 SETTINGS: Final[Mapping[str, str]] = {
     "zookeeper.session.timeout.ms": "6000",
@@ -97,7 +99,8 @@ def _close(pipe: IO[bytes] | None) -> None:
 class Cluster:
     """Brokers `broker-0`... and `zookeeper`; the relays know them by these names.
 
-    `site` stands before each name, so that two clusters may share relays.
+    `site` stands before each name, so that two clusters may share relays. With `doors` everybody
+    comes over TLS and SASL, brokers to each other as well.
     """
 
     folder: Path
@@ -106,6 +109,7 @@ class Cluster:
     processes: dict[str, Process] = field(default_factory=dict)
     ports: dict[str, int] = field(default_factory=dict)
     """Where each process's relay listens."""
+    doors: Doors | None = None
 
     @property
     def brokers(self) -> list[str]:
@@ -118,6 +122,20 @@ class Cluster:
     @property
     def bootstrap(self) -> str:
         return ",".join(f"127.0.0.1:{self.ports[name]}" for name in self.brokers)
+
+    @property
+    def client(self) -> dict[str, Any]:
+        """Return the settings of a client of librdkafka."""
+        if self.doors is None:
+            return {"bootstrap.servers": self.bootstrap}
+        # A login takes several round trips, and on a busy machine seconds.
+        patient = {"socket.connection.setup.timeout.ms": SETUP_MS}
+        return self.doors.client(self.bootstrap) | patient
+
+    @property
+    def section(self) -> str | dict[str, Any]:
+        """Return what `dc.yaml` says of the cluster."""
+        return self.bootstrap if self.doors is None else self.doors.cluster(self.bootstrap)
 
     def start(self, name: str) -> None:
         """Start a process that does not run."""
@@ -168,16 +186,21 @@ async def run_cluster(
     factor: int,
     site: str = "",
     more: Mapping[str, str] = MappingProxyType({}),
+    *,
+    doors: Doors | None = None,
 ) -> AsyncIterator[Cluster]:
     """Run a cluster until the block ends; data and logs are kept in `folder`.
 
     `more` are settings of its brokers.
     """
     async with cluster_of(folder, links, site) as (cluster, stand_before):
+        cluster.doors = doors
         free = free_ports("127.0.0.1")
         zookeeper_port = next(free)
         await stand_before(cluster.zookeeper, zookeeper_port)
-        _add_zookeeper(cluster, zookeeper_port)
+        # A witness has no brokers, whose own ZooKeeper speaks no TLS.
+        options = doors.witness_options if doors is not None and not brokers else ()
+        _add_zookeeper(cluster, zookeeper_port, options)
         for number in range(brokers):
             name, port = f"{site}broker-{number}", next(free)
             await stand_before(name, port)
@@ -216,30 +239,35 @@ async def _stand_before(cluster: Cluster, nursery: trio.Nursery, name: str, port
     cluster.ports[name] = int(await nursery.start(started))
 
 
-def _add_zookeeper(cluster: Cluster, port: int) -> None:
+def _add_zookeeper(cluster: Cluster, port: int, options: Sequence[str]) -> None:
     data = cluster.folder / ZOOKEEPER
     data.mkdir(parents=True)
     cluster.processes[cluster.zookeeper] = Process(
         name=cluster.zookeeper,
         command=[
             *(sys.executable, "-m", "runtime.process.zookeeper_server"),
-            *("--data", str(data), "--port", str(port)),
+            *("--data", str(data), "--port", str(port), *options),
         ],
         log=cluster.folder / "zookeeper.log",
     )
 
 
 def _add_broker(cluster: Cluster, number: int, port: int, more: Mapping[str, str]) -> None:
+    protocol, guarded = "PLAINTEXT", dict[str, str]()
+    if cluster.doors is not None:
+        protocol = LISTENER
+        guarded = {**cluster.doors.of_brokers, "inter.broker.listener.name": LISTENER}
     name = f"{cluster.site}broker-{number}"
     folder = cluster.folder / name
     folder.mkdir(parents=True)
     settings = {
         "broker.id": str(number),
-        "listeners": f"PLAINTEXT://127.0.0.1:{port}",
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{cluster.ports[name]}",
+        "listeners": f"{protocol}://127.0.0.1:{port}",
+        "advertised.listeners": f"{protocol}://127.0.0.1:{cluster.ports[name]}",
         "log.dirs": str(folder / "logs"),
         "zookeeper.connect": f"127.0.0.1:{cluster.ports[cluster.zookeeper]}",
         **brokers_login(cluster.folder / "zookeeper.secret"),
+        **guarded,
         **more,
     }
     properties = folder / "server.properties"
@@ -264,7 +292,7 @@ async def _wait_listening(port: int) -> None:
 
 async def wait_ready(cluster: Cluster, brokers: int) -> None:
     """Wait until that many brokers know each other. Raises DrillFailed."""
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    admin = AdminClient({**cluster.client, "log_level": 0})
     with trio.move_on_after(READY_S):
         while len(await _live(admin)) < brokers:
             for name in cluster.died():
@@ -293,7 +321,7 @@ async def create_topic(
     more: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Create the topic that is drilled. Raises DrillFailed."""
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    admin = AdminClient({**cluster.client, "log_level": 0})
     topic = NewTopic(
         name, partitions, factor, config={"min.insync.replicas": str(min_in_sync), **more}
     )

@@ -11,6 +11,7 @@ from typing import Final
 
 import trio
 
+from demo.doors import Doors
 from tests.drill import faults, replicas
 from tests.drill.checker import Offence, Promises, Story, check, story_of
 from tests.drill.cluster import (
@@ -57,6 +58,8 @@ class Options:
     progress_s: float = PROGRESS_S
     """After the last fault; a machine that is busy with other tests needs longer."""
     groups: tuple[str, ...] = (CLASSIC, NEWER)
+    is_secured: bool = False
+    """Whether everybody comes over TLS and SASL."""
 
     @property
     def group_s(self) -> float:
@@ -80,7 +83,9 @@ async def drill(options: Options) -> Result:
     """Run one drill. Raises DrillFailed when it could not be carried out."""
     options.folder.mkdir(parents=True)
     links = Links()
-    async with run_cluster(options.folder, links, options.brokers, options.factor) as cluster:
+    doors = Doors(options.folder / "doors") if options.is_secured else None
+    size = options.brokers, options.factor
+    async with run_cluster(options.folder, links, *size, doors=doors) as cluster:
         await create_topic(
             cluster,
             TOPIC,
@@ -95,7 +100,7 @@ async def _drill(options: Options, cluster: Cluster) -> Result:
     targets = Targets(processes=(*cluster.brokers, cluster.zookeeper), bystanders=(CLIENTS,))
     planned = faults.plan(options.seed, options.seconds, targets)
     died: list[str] = []
-    with open_clients(options.folder, cluster.bootstrap, options.rate) as clients:
+    with open_clients(options.folder, cluster.client, options.rate) as clients:
         for name in CONSUMERS:
             clients.start("consume", name)
         for name in PRODUCERS:

@@ -1,8 +1,8 @@
 """Last words: a record behind all others in each log; where the target has it, it is level."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
 import trio
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -15,11 +15,9 @@ POLL_S: Final = 0.5
 WHO: Final = "last words"
 
 
-def speak(bootstrap: str, topics: Sequence[str]) -> bool:
+def speak(client: Mapping[str, Any], topics: Sequence[str]) -> bool:
     """Append a record to each log; whether all were acknowledged. Blocks."""
-    producer = Producer(
-        {"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0}
-    )
+    producer = Producer({**client, "enable.idempotence": True, "log_level": 0})
     for topic in topics:
         for index in range(PARTITIONS):
             value = value_of(WHO, index, 0)
@@ -28,19 +26,19 @@ def speak(bootstrap: str, topics: Sequence[str]) -> bool:
 
 
 async def wait_level(
-    bootstrap: str, topics: Sequence[str], within_s: float, *, is_last: bool = True
+    client: Mapping[str, Any], topics: Sequence[str], within_s: float, *, is_last: bool = True
 ) -> float | None:
     """Return when each log ended with the last words, or with any record; None: not in time."""
     with trio.move_on_after(within_s):
         while True:
-            if await trio.to_thread.run_sync(_is_level, bootstrap, topics, is_last):
+            if await trio.to_thread.run_sync(_is_level, client, topics, is_last):
                 return monotonic()
             await trio.sleep(POLL_S)
     return None
 
 
-def _is_level(bootstrap: str, topics: Sequence[str], is_last: bool) -> bool:
-    settings = {"bootstrap.servers": bootstrap, "group.id": "level", "log_level": 0}
+def _is_level(client: Mapping[str, Any], topics: Sequence[str], is_last: bool) -> bool:
+    settings = {**client, "group.id": "level", "log_level": 0}
     consumer = Consumer({**settings, "enable.auto.commit": False})
     try:
         return all(

@@ -2,19 +2,22 @@
 
 Members of the new protocol (KIP-848) beat every five seconds, as clients do, and act on what they
 are told at once. They share connections, so a few thousand fit into one process; what that process
-and the others on the machine take counts as the brokers' time.
+and the others on the machine take counts as the brokers' time. So two more figures stand beside it:
+how long answers took within the brokers, and how late the members themselves were.
 """
 
 import os
 import random
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import process_time
-from typing import Final
+from typing import Final, TypeAlias
+from urllib.request import urlopen
 
 import trio
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.bench.measure.processes import cpu_and_memory
 from tests.clusters import RunningCluster, run_cluster
@@ -43,6 +46,7 @@ STABLE_WITHIN_S: Final = 60.0
 BEAT_WITHIN_S: Final = 0.05
 JOINED_WITHIN_S: Final = 300.0
 STEADY_S: Final = 30.0
+LOOK_S: Final = 0.01
 AT_ONCE: Final = 50
 SETTINGS: Final = {
     "default.replication.factor": "3",
@@ -102,6 +106,32 @@ class Group:
             and len({one.epoch for one in self.members}) == 1
             and sorted(owned) == list(range(PARTITIONS))
         )
+
+
+Buckets: TypeAlias = Mapping[float, float]
+"""How many beats a broker has answered within so many seconds, as its metrics tell."""
+
+
+def buckets_of(metrics: str) -> Buckets:
+    """Return what a broker's metrics tell of beats."""
+    return {
+        float(sample.labels["le"]): sample.value
+        for family in text_string_to_metric_families(metrics)
+        for sample in family.samples
+        if sample.name == "broker_request_seconds_bucket"
+        and sample.labels["api"] == "ConsumerGroupHeartbeat"
+    }
+
+
+def bound_of(before: Iterable[Buckets], after: Iterable[Buckets], part: float) -> float:
+    """Return the least bound of a bucket within which so large a part was answered meanwhile."""
+    counts: Counter[float] = Counter()
+    for one in after:
+        counts.update(one)
+    for one in before:
+        counts.subtract(one)
+    wanted = part * counts[float("inf")]
+    return next((bound for bound in sorted(counts) if 0 < wanted <= counts[bound]), float("inf"))
 
 
 def percentile(sorted_s: Sequence[float], part: float) -> float:
@@ -198,16 +228,39 @@ class Many:
     async def measure_beats(self, when: str) -> None:
         """Have all beat for a while, and tell how long answers took."""
         self.took_s.clear()
+        before = await self.buckets()
         brokers_s, own_s = self.brokers_cpu_s(), process_time()
-        await trio.sleep(STEADY_S)
+        late_s = sorted(await self.own_lateness())
         took_s = sorted(self.took_s)
         brokers_s, own_s = self.brokers_cpu_s() - brokers_s, process_time() - own_s
+        after = await self.buckets()
         self.tell(
             f"{when}: {len(took_s) / STEADY_S:.0f} beats a second, median", percentile(took_s, 0.5)
         )
         self.tell("  99 of 100 beats are answered within", percentile(took_s, 0.99), BEAT_WITHIN_S)
+        self.tell("  of that within a broker, at most", bound_of(before, after, 0.99))
+        self.tell("  99 of 100 times the members' own process is late by", percentile(late_s, 0.99))
         self.tell("  processor time of the brokers for each beat", brokers_s / max(len(took_s), 1))
         self.tell("  processor time of the members for each beat", own_s / max(len(took_s), 1))
+
+    async def own_lateness(self) -> list[float]:
+        """Wait; return by how much this process was late each time that it had to do something."""
+        late_s: list[float] = []
+        ends_s = trio.current_time() + STEADY_S
+        while (now_s := trio.current_time()) < ends_s:
+            await trio.sleep(LOOK_S)
+            late_s.append(trio.current_time() - now_s - LOOK_S)
+        return late_s
+
+    async def buckets(self) -> list[Buckets]:
+        """Return what the metrics of each broker that lives tell of beats."""
+        alive = [one for one in self.running.pids if one != self.lost]
+        return [await trio.to_thread.run_sync(self._buckets, one) for one in alive]
+
+    def _buckets(self, broker: int) -> Buckets:
+        url = self.running.metrics_url(broker)
+        with urlopen(url, timeout=JOINED_WITHIN_S) as page:  # noqa: S310 - our own
+            return buckets_of(page.read().decode())
 
     def brokers_cpu_s(self) -> float:
         """Return the processor time that the brokers have taken."""

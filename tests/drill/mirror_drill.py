@@ -48,6 +48,8 @@ class Options:
     seconds: float
     folder: Path
     rate: int = 400
+    is_secured: bool = False
+    """Whether everybody comes over TLS and SASL, between bundled brokers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +68,12 @@ class Result:
 async def drill_mirror(options: Options) -> Result:
     """Run one drill. Raises DrillFailed when it could not be carried out."""
     options.folder.mkdir(parents=True)
-    async with run_stage(options.folder) as stage:
+    async with run_stage(options.folder, is_secured=options.is_secured) as stage:
         return await _drill(options, stage)
 
 
 async def _drill(options: Options, stage: Stage) -> Result:
-    with open_clients(options.folder, stage.source.bootstrap, options.rate) as clients:
+    with open_clients(options.folder, stage.source.client, options.rate) as clients:
         producers = {name: topic for name, topic in PRODUCERS.items() if topic in stage.topics}
         for name, topic in producers.items():
             does = "transact" if topic == TRANSACTIONAL else "produce"
@@ -83,13 +85,13 @@ async def _drill(options: Options, stage: Stage) -> Result:
         for name in producers:
             await clients.finish(name, LAST_WORDS_S)
         quiet_s = monotonic()
-        if not await trio.to_thread.run_sync(speak, stage.source.bootstrap, stage.topics):
+        if not await trio.to_thread.run_sync(speak, stage.source.client, stage.topics):
             raise DrillFailed("the source takes no more records")
-        level_s = await wait_level(stage.target.bootstrap, stage.topics, LEVEL_WITHIN_S)
+        level_s = await wait_level(stage.target.client, stage.topics, LEVEL_WITHIN_S)
         await clients.finish(READER, LAST_WORDS_S)
         for name, cluster in (("source", stage.source), ("target", stage.target)):
             for topic in stage.topics:
-                clients.start("read", f"final-{name}-{topic}", cluster.bootstrap, topic)
+                clients.start("read", f"final-{name}-{topic}", cluster.client, topic)
                 await clients.finish(f"final-{name}-{topic}", READ_S, lets_go=False)
     return _judge(
         options.folder, stage.topics, began_s, None if level_s is None else level_s - quiet_s
@@ -115,7 +117,7 @@ async def _hurt(
         running = set(mirrors)
         if number == 0:
             await _wait_copied(stage)
-            clients.start("consume", READER, stage.target.bootstrap)
+            clients.start("consume", READER, stage.target.client)
         brokers = (*stage.source.brokers, *stage.target.brokers)
         targets = Targets(
             processes=(*mirrors, *mirrors, *brokers),
@@ -134,10 +136,7 @@ async def _hurt(
 
 async def _wait_copied(stage: Stage) -> None:
     """Wait until each target log has records, so that there are copies to be told from."""
-    if (
-        await wait_level(stage.target.bootstrap, stage.topics, LEVEL_WITHIN_S, is_last=False)
-        is None
-    ):
+    if await wait_level(stage.target.client, stage.topics, LEVEL_WITHIN_S, is_last=False) is None:
         raise DrillFailed("nothing was mirrored before the first fault")
 
 
@@ -223,7 +222,7 @@ def report(result: Result, options: Options) -> Iterator[str]:
     if TRANSACTIONAL in result.held:
         yield f"  {result.transacted} records were told to be committed by transactions"
     else:
-        yield "  NO TRANSACTIONS: Apache Kafka cannot be had here, and the bundled broker has none"
+        yield "  NO TRANSACTIONS: Apache Kafka cannot be had here"
     if result.level_after_s is not None:
         yield f"  level {result.level_after_s:.1f} s after the last fault"
     yield from (f"  {offence}" for offence in result.offences[:50])

@@ -1,8 +1,8 @@
 """Two clusters, a witness, and mirrors between them; nothing here knows what fails.
 
-The source is Apache Kafka, for its transactions; where that cannot be had, two bundled brokers, and
-no transactions are drilled. The target's two brokers rather lose records than wait (unclean
-elections).
+The source is Apache Kafka; where that cannot be had, two bundled brokers, and no transactions are
+drilled. Over TLS and SASL it is two bundled brokers, with transactions. The target's two brokers
+rather lose records than wait (unclean elections).
 """
 
 import signal
@@ -15,7 +15,8 @@ from typing import Final
 
 import trio
 
-from tests.dc_yaml import dc_yaml, flow
+from demo.doors import Doors
+from tests.dc_yaml import FREE_PORTS, dc_yaml, flow
 from tests.drill.apache import run_apache
 from tests.drill.cluster import Cluster, Process, create_topic, run_cluster, wait_ready
 from tests.drill.links import Links
@@ -46,14 +47,20 @@ class Stage:
 
 
 @asynccontextmanager
-async def run_stage(folder: Path) -> AsyncIterator[Stage]:
-    """Run both clusters, with the source's topics; mirrors are there to be started."""
+async def run_stage(folder: Path, *, is_secured: bool = False) -> AsyncIterator[Stage]:
+    """Run both clusters, with the source's topics; mirrors are there to be started.
+
+    `is_secured`: over TLS, with a login at every door, pages and witness included.
+    """
     links = Links()
+    doors = Doors(folder / "doors") if is_secured else None
     unclean = {**QUICK, "unclean.leader.election.enable": "true"}
     async with (
-        _run_source(folder / "dc1", links) as (source, topics),
-        run_cluster(folder / "dc2", links, BROKERS, BROKERS, "dc2-", unclean) as target,
-        run_cluster(folder / "witness", links, 0, 1, "witness-") as witness,
+        _run_source(folder / "dc1", links, doors) as (source, topics),
+        run_cluster(
+            folder / "dc2", links, BROKERS, BROKERS, "dc2-", unclean, doors=doors
+        ) as target,
+        run_cluster(folder / "witness", links, 0, 1, "witness-", doors=doors) as witness,
     ):
         everything = Cluster(
             folder=folder,
@@ -61,6 +68,8 @@ async def run_stage(folder: Path) -> AsyncIterator[Stage]:
             processes={**source.processes, **target.processes},
             ports={**source.ports, **target.ports},
         )
+        tls = {} if doors is None else {"tls": doors.at_witness}
+        pages = {} if doors is None else doors.at_pages
         configuration = folder / "dc.yaml"
         configuration.write_text(
             dc_yaml(
@@ -72,11 +81,12 @@ async def run_stage(folder: Path) -> AsyncIterator[Stage]:
                     replication_factor=BROKERS,
                     discovery_interval_ms=300,
                 ),
-                dc1=source.bootstrap,
-                dc2=target.bootstrap,
+                dc1=source.section,
+                dc2=target.section,
                 witness=f"127.0.0.1:{witness.ports[witness.zookeeper]}",
                 path="/drill",
-                coordination={"session_timeout_ms": 3_000},
+                coordination={"session_timeout_ms": 3_000, **tls},
+                metrics={**FREE_PORTS, **pages},
             )
         )
         for name, workers in MIRRORS.items():
@@ -107,9 +117,15 @@ async def run_stage(folder: Path) -> AsyncIterator[Stage]:
 
 
 @asynccontextmanager
-async def _run_source(folder: Path, links: Links) -> AsyncIterator[tuple[Cluster, Sequence[str]]]:
+async def _run_source(
+    folder: Path, links: Links, doors: Doors | None
+) -> AsyncIterator[tuple[Cluster, Sequence[str]]]:
     """Run what can be had as a source, and say which topics it can have."""
     async with AsyncExitStack() as stack:
+        if doors is not None:
+            guarded = run_cluster(folder, links, BROKERS, BROKERS, "dc1-", QUICK, doors=doors)
+            yield await stack.enter_async_context(guarded), (TOPIC, TRANSACTIONAL, COMPACTED)
+            return
         try:
             source = await stack.enter_async_context(run_apache(folder, links, "dc1-"))
         except PeerUnavailable:

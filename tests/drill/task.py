@@ -2,6 +2,7 @@
 
 import select
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TextIO
 
@@ -24,7 +25,8 @@ class Task:
     """What this process is to do, and where it writes."""
 
     name: str
-    bootstrap: str
+    client: Mapping[str, Any]
+    """The settings with which the cluster is reached."""
     topic: str
     partitions: int
     history: TextIO
@@ -43,4 +45,4 @@ class Task:
         return f"{self.topic}-{partition}"
 
     def settings(self, **more: Any) -> dict[str, Any]:
-        return {"bootstrap.servers": self.bootstrap, "client.id": self.name, **COMMON, **more}
+        return {**COMMON, **self.client, "client.id": self.name, **more}

@@ -4,7 +4,14 @@ from uuid import UUID
 
 import pytest
 
-from tests.drill.many_groups import PARTITIONS, Group, Member, percentile
+from tests.drill.many_groups import (
+    PARTITIONS,
+    Group,
+    Member,
+    bound_of,
+    buckets_of,
+    percentile,
+)
 from wire.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatResponse,
@@ -58,3 +65,18 @@ def test_a_member_tells_what_it_owns_once_it_was_told_something_new() -> None:
 def test_no_beats_are_never_fast() -> None:
     assert percentile([], 0.99) == float("inf")
     assert percentile([float(number) for number in range(100)], 0.99) == 99.0
+
+
+def test_how_long_brokers_took_is_told_by_the_buckets_that_grew_meanwhile() -> None:
+    def page(fast: int, slow: int) -> str:
+        name = 'broker_request_seconds_bucket{api="ConsumerGroupHeartbeat",le='
+        other = 'broker_request_seconds_bucket{api="Fetch",le="5.0"} 70.0'
+        counts = {"0.001": fast, "0.05": fast + slow, "+Inf": fast + slow}
+        lines = [f'{name}"{bound}"}} {count}' for bound, count in counts.items()]
+        return "\n".join(["# TYPE broker_request_seconds histogram", other, *lines, ""])
+
+    before = [buckets_of(page(1_000, 1_000)), buckets_of(page(0, 0))]
+    after = [buckets_of(page(1_990, 1_005)), buckets_of(page(0, 5))]
+    assert bound_of(before, after, 0.99) == 0.001
+    assert bound_of(before, after, 0.999) == 0.05
+    assert bound_of(before, before, 0.99) == float("inf"), "nothing was answered"

@@ -10,7 +10,8 @@ from tests.drill.workload import Clients
 
 
 async def test_of_a_client_that_does_not_end_the_stack_is_told(tmp_path: Path) -> None:
-    clients = Clients(folder=tmp_path, bootstrap=f"127.0.0.1:{free_port()}", rate=1)
+    nobody = {"bootstrap.servers": f"127.0.0.1:{free_port()}"}
+    clients = Clients(folder=tmp_path, client=nobody, rate=1)
     clients.start("read", "final")  # it waits for a broker that is not there
     try:
         with pytest.raises(DrillFailed, match=r"(?s)does not end.*Aborted.*clients\.py.* in read"):

@@ -1,16 +1,17 @@
 """The clients of a drill as processes, and what they are told while it runs."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
 import trio
 
@@ -31,19 +32,26 @@ class Clients:
     """The processes that produce and consume; each writes its own history."""
 
     folder: Path
-    bootstrap: str
+    client: Mapping[str, Any]
     rate: int
     topic: str = TOPIC
     partitions: int = PARTITIONS
     running: dict[str, Process] = field(default_factory=dict)
 
     def start(
-        self, does: str, name: str, bootstrap: str | None = None, topic: str | None = None
+        self,
+        does: str,
+        name: str,
+        client: Mapping[str, Any] | None = None,
+        topic: str | None = None,
     ) -> None:
         """Start a client, of another cluster or topic if so told; `does` is what it can do."""
+        file = self.folder / f"{name}.client.json"
+        file.touch(mode=0o600)
+        file.write_text(json.dumps(client or self.client))
         command = [
             *(sys.executable, "-m", "tests.drill.clients", does, name),
-            *(bootstrap or self.bootstrap, topic or self.topic, str(self.partitions)),
+            *(str(file), topic or self.topic, str(self.partitions)),
             *(str(self.folder / f"{name}.jsonl"), str(self.rate)),
         ]
         with (self.folder / LOG).open("ab") as said:
@@ -123,9 +131,9 @@ class Group:
 
 
 @contextmanager
-def open_clients(folder: Path, bootstrap: str, rate: int) -> Iterator[Clients]:
+def open_clients(folder: Path, client: Mapping[str, Any], rate: int) -> Iterator[Clients]:
     """Have clients that are gone with the block."""
-    clients = Clients(folder=folder, bootstrap=bootstrap, rate=rate)
+    clients = Clients(folder=folder, client=client, rate=rate)
     try:
         yield clients
     finally:

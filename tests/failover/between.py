@@ -7,7 +7,7 @@ from typing import cast
 
 from failover.journal.store import WitnessStore
 from failover.moving.effects import PromotionEffects
-from failover.promote import Controller
+from failover.promote import PromotionController
 from runtime.configuration.config import load
 from runtime.coordination.zookeeper import ZooKeeper
 from tests.dc_yaml import Topics
@@ -25,7 +25,7 @@ async def effects_between(
     dc1, dc2 = (f"{host}:{port}" for host, port in (*source.bootstrap, *target.bootstrap))
     file.write_text(promotable(dc1=dc1, dc2=dc2, witness="w:1", path="/r", topics=topics))
     witness, configuration = SleepyWitness(), load(file)
-    controller = Controller(
+    controller = PromotionController(
         configuration=configuration,
         zookeeper=cast("ZooKeeper", witness),
         lease=witness.lease(),

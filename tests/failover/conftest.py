@@ -1,11 +1,13 @@
 """Two clusters for each module that wants them; its tests have topics and paths of their own."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import trio
 
 import failover.sites.pair_evidence
+from failover.commands import promotion
+from tests.failover.promoting import At
 from tests.failover.two_sites import Sites, run_sites
 
 
@@ -32,3 +34,23 @@ def taken_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
         await trio.lowlevel.checkpoint()
 
     monkeypatch.setattr(failover.sites.pair_evidence, "write_evidence", take)
+
+
+@pytest.fixture
+def when_step_ends(monkeypatch: pytest.MonkeyPatch) -> At:
+    """Have something done as soon as a promotion in this process has ended a step."""
+
+    def install(step: str, act: Callable[[], None]) -> None:
+        shown = promotion.show_if_anybody_reads
+        is_due = True
+
+        def show(line: str) -> None:
+            nonlocal is_due
+            shown(line)
+            if is_due and line.startswith(f"{step} "):
+                is_due = False
+                act()
+
+        monkeypatch.setattr(promotion, "show_if_anybody_reads", show)
+
+    return install

@@ -2,13 +2,15 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
+from failover.sites.shared_fence import SharedFence
+from runtime.configuration.config import Configuration
+from runtime.coordination.zookeeper import ZooKeeper
 from tests.doubles.fake_answers import ANSWERS
 from tests.doubles.fake_cluster import FakeCluster
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
-from wire.messages import APIS
 from wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResourceResult,
@@ -26,6 +28,12 @@ from wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from wire.messages.table import APIS
+
+
+def fence_of_one_set(configuration: Configuration) -> SharedFence:
+    """Return the fences of a file without sets, for which the witness is not asked."""
+    return SharedFence(configuration=configuration, zookeeper=cast("ZooKeeper", None))
 
 
 async def nothing() -> None:

@@ -1,13 +1,13 @@
 """The programs around a promotion in tests: a mirror, the command, an application, the witness."""
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 from time import monotonic
-from typing import Any
+from typing import Any, TypeAlias
 
 from kazoo.client import KazooClient
 from kazoo.protocol.states import WatchedEvent
@@ -25,11 +25,20 @@ from tests.failover.two_sites import (
     values_of,
 )
 from tests.forked import Call, Process, call_program, start_program
-from tests.zookeeper import look
+from tests.zookeeper import assert_ours_alone, look
 
 CONSUMER: dict[str, Any] = {"auto.offset.reset": "earliest", "session.timeout.ms": 6_000, **QUIET}
 PARTITIONS = 3
 PROMOTE_TIMEOUT_S = 240
+
+
+At: TypeAlias = Callable[[str, Callable[[], None]], None]
+"""Has something done as soon as a promotion in this process has ended a step."""
+
+
+def die() -> None:
+    """End the controller without another word, as a kill would."""
+    raise KeyboardInterrupt
 
 
 @contextmanager
@@ -153,12 +162,13 @@ class WitnessView:
 
 
 @contextmanager
-def open_witness(hosts: str, path: str) -> Iterator[WitnessView]:
-    """Look into the witness."""
-    client = look(hosts)
+def open_witness(hosts: str, path: str, **settings: Any) -> Iterator[WitnessView]:
+    """Look into the witness; whatever a test has left there is for nobody but our login."""
+    client = look(hosts, **settings)
     client.start()
     try:
         yield WitnessView(client, WitnessPaths(root=path))
+        assert_ours_alone(client, path)
     finally:
         client.stop()
         client.close()

@@ -22,7 +22,8 @@ def set_aside(cluster: RunningCluster, topic: str, site: str = "dc1") -> list[tu
     headers = [dict(one.headers() or ()) for one in found]
     assert all(one[SITE] == site.encode() for one in headers)
     return [
-        (int(one.value() or b""), int(h[OFFSET])) for one, h in zip(found, headers, strict=True)
+        (int(one.value() or b""), int(header[OFFSET] or b""))
+        for one, header in zip(found, headers, strict=True)
     ]
 
 

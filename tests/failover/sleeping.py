@@ -10,7 +10,7 @@ import trio
 from failover.journal.lease import Lease
 from runtime.coordination.map_writers import TO_ADOPT
 from runtime.coordination.witness import ActiveSite, Pair
-from runtime.coordination.zookeeper import Node, SessionState, ZooKeeper, ZooKeeperUnreachable
+from runtime.coordination.zookeeper import SessionState, ZNode, ZooKeeper, ZooKeeperUnreachable
 
 SESSION_MS = 6_000
 OURS = 7
@@ -63,8 +63,8 @@ class SleepyWitness:
             yield receive
 
     @asynccontextmanager
-    async def watch_data(self, _: str) -> AsyncIterator[trio.MemoryReceiveChannel[Node | None]]:
-        send, receive = trio.open_memory_channel[Node | None](1)
+    async def watch_data(self, _: str) -> AsyncIterator[trio.MemoryReceiveChannel[ZNode | None]]:
+        send, receive = trio.open_memory_channel[ZNode | None](1)
         send.send_nowait(None)
         with send, receive:
             yield receive
@@ -78,13 +78,13 @@ class SleepyWitness:
         await trio.lowlevel.checkpoint()
         return ()
 
-    async def get(self, path: str) -> Node | None:
+    async def get(self, path: str) -> ZNode | None:
         """dc1 is active, and a mirror has run: its map is to be adopted. Nothing else is noted."""
         await trio.lowlevel.checkpoint()
         data = NOTED.get(path.rpartition("/")[2])
         if data is None:
             return None
-        return Node(data=data, version=0, created_zxid=0, modified_zxid=0, ephemeral_owner=0)
+        return ZNode(data=data, version=0, created_zxid=0, modified_zxid=0, ephemeral_owner=0)
 
     async def set(self, *_: object, **__: object) -> int:
         await trio.lowlevel.checkpoint()

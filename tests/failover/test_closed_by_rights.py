@@ -7,19 +7,30 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
+    NewTopic,
     ResourcePatternType,
     ResourceType,
 )
 
+from failover.client.faults import code_of
+from failover.journal.steps import StepName
 from tests.clusters import RunningCluster
 from tests.dc_yaml import dc_yaml, flow
+from tests.failover.held import held_promotion
 from tests.failover.promoting import tell
 from tests.failover.two_sites import (
     QUIET,
@@ -32,12 +43,16 @@ from tests.failover.two_sites import (
 from tests.failover.two_sites import read_all as read_as_administrator
 from tests.mirror.daemon import run_mirror, wait_until
 from tests.secured_cluster import USER, SecuredCluster, run_secured_cluster
+from wire.acls import CLUSTER_NAME
 
 pytestmark = pytest.mark.integration
 
 TOPIC: Final = "moving"
 GROUP: Final = "movers"
 TIMEOUT_S: Final = 60
+PATTERNS: Final = [f"{TOPIC}.*", "(yet|another).kind"]
+NONE: Final = 0
+REFUSED: Final = KafkaError.TOPIC_AUTHORIZATION_FAILED
 BY_RIGHTS: Final = {
     "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
     "super.users": "User:ANONYMOUS",
@@ -76,22 +91,50 @@ class Site:
 
     def held(self) -> set[tuple[str, AclOperation, AclPermissionType]]:
         """Return who may do what with the topic, and who may not."""
-        admin = self.admin
-        anybody: Any = None  # the stubs do not know that null matches anything
-        found = admin.describe_acls(
-            AclBindingFilter(
-                ResourceType.TOPIC,
-                TOPIC,
-                ResourcePatternType.LITERAL,
-                anybody,
-                anybody,
-                AclOperation.ANY,
-                AclPermissionType.ANY,
+        return {
+            (
+                entry.principal,
+                AclOperation(entry.operation),
+                AclPermissionType(entry.permission_type),
             )
-        ).result(TIMEOUT_S)
-        return {(entry.principal, entry.operation, entry.permission_type) for entry in found}
+            for entry in self.entries(AclPermissionType.ANY)
+            if (entry.restype, entry.name) == (ResourceType.TOPIC, TOPIC)
+        }
 
-    def write(self, value: bytes) -> KafkaError | None:
+    def entries(self, permission: AclPermissionType = AclPermissionType.DENY) -> list[AclBinding]:
+        """Return what is denied, or more."""
+        admin = self.admin
+        anybody: Any = None  # the types do not know that null matches anything
+        every = AclBindingFilter(
+            ResourceType.ANY,
+            anybody,
+            ResourcePatternType.ANY,
+            anybody,
+            anybody,
+            AclOperation.ANY,
+            permission,
+        )
+        return list(admin.describe_acls(every).result(TIMEOUT_S))
+
+    def create(self, topic: str) -> int:
+        """Make a topic as an application does; return the error's number."""
+        admin = AdminClient(self.secured.client("SASL_PLAINTEXT"))
+        try:
+            admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(TIMEOUT_S)
+        except KafkaException as error:
+            return code_of(error)
+        return NONE
+
+    def create_by_writing(self, topic: str) -> int:
+        """Have a topic made by the first record; return the error's number."""
+        refused = self.write(b"-1", topic)
+        return NONE if refused is None else refused.code()
+
+    def denied_creation(self) -> set[str]:
+        """Return the resources on which nobody may create anything, by whichever entry."""
+        return {one.name for one in self.entries() if one.operation is AclOperation.CREATE}
+
+    def write(self, value: bytes, topic: str = TOPIC) -> KafkaError | None:
         """Write a record as an application does; return what came of it."""
         outcome: list[KafkaError | None] = []
 
@@ -99,7 +142,7 @@ class Site:
             outcome.append(error)
 
         producer = Producer(self.secured.client("SASL_PLAINTEXT", message_timeout_ms=20_000))
-        producer.produce(TOPIC, value, b"k", 0, on_delivery=delivered)
+        producer.produce(topic, value, b"k", 0, on_delivery=delivered)
         producer.flush(TIMEOUT_S)
         return outcome[0]
 
@@ -125,8 +168,8 @@ def at(tmp_path: Path, witness: str) -> Iterator[tuple[Site, Site, Path]]:
         file = tmp_path / "dc.yaml"
         file.write_text(
             dc_yaml(
-                flow("dc1", "dc2", TOPIC, **OFTEN),
-                flow("dc2", "dc1", TOPIC, **OFTEN),
+                flow("dc1", "dc2", PATTERNS, **OFTEN),
+                flow("dc2", "dc1", PATTERNS, **OFTEN),
                 dc1=dc1.bootstrap,
                 dc2=dc2.bootstrap,
                 witness=witness,
@@ -170,9 +213,20 @@ def test_a_planned_promotion_closes_bundled_brokers_by_rights_and_the_way_back_o
         commit_by_hand(dc1.cluster, GROUP, TOPIC, 100)
         mirror.wait_mirrored(TOPIC, 501)
         wait_until("the rights travel", lambda: dc2.held() == of_applications)
-        there = tell("promote", "dc2", str(file))
-        assert there.status == 0, there
-        assert "1 partitions refuse writes" in there.output
+        for site in (dc1, dc2):
+            site.give(ResourceType.BROKER, CLUSTER_NAME, AclOperation.CREATE)
+        with held_promotion("dc2", file, StepName.FENCE) as there:
+            assert "1 partitions refuse writes" in there.lines[-1]
+            assert dc1.denied_creation() == {TOPIC, "*", CLUSTER_NAME}
+            assert [dc1.create(name) for name in ("moving-1", "another.kind", "other")] == (
+                [REFUSED] * 3
+            )
+            assert dc1.create_by_writing("moving-1") == REFUSED
+            assert there.end() == 0, there.lines
+        assert dc1.denied_creation() == {TOPIC}
+        assert not dc2.denied_creation()
+        assert dc1.create("other") == NONE
+        assert dc2.create("moving-1") == NONE
         assert fenced(file) == {"dc1": [TOPIC], "dc2": []}
         assert committed(dc2.cluster, GROUP, TOPIC) == 100
         refused = dc1.write(b"-1")
@@ -188,7 +242,11 @@ def test_a_planned_promotion_closes_bundled_brokers_by_rights_and_the_way_back_o
         assert dc2.held() == of_applications, "no fence travels"
         back = tell("promote", "dc1", str(file))
         assert back.status == 0, back
-        assert fenced(file) == {"dc1": [], "dc2": [TOPIC]}
+        assert fenced(file)["dc1"] == []
+        assert TOPIC in fenced(file)["dc2"]
+        assert not dc1.denied_creation()
+        assert dc2.denied_creation() == {TOPIC}
+        assert dc1.create("moving-2") == NONE
         assert dc1.held() == of_applications
         assert dc1.write(b"502") is None
         refused = dc2.write(b"-1")

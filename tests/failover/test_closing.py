@@ -14,6 +14,7 @@ from failover.journal.journal import Journal, begin_step
 from failover.journal.steps import StepName
 from failover.moving.effects import PromotionEffects
 from failover.sites.fence import read_fence, wait_holds
+from failover.sites.slipped import find_appended
 from offset_translation.map_records import map_topic_name, piece_start
 from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
@@ -130,7 +131,7 @@ async def test_an_answer_with_a_code_of_a_later_kafka_is_no_fence_and_ends_nothi
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hold: Any = wait_briefly
-    monkeypatch.setattr("failover.moving.effects.wait_holds", hold)
+    monkeypatch.setattr("failover.moving.closing.wait_holds", hold)
     monkeypatch.setattr(FencedCluster, "_code", lambda *_: 9_999)
     async with stage(tmp_path) as there:
         with pytest.raises(StepFailed, match="orders-0 answers a foreign write with UNKNOWN_"):
@@ -188,6 +189,36 @@ async def test_the_ends_of_transactions_may_come_behind_the_drain_and_nothing_el
             await there.run(journal, StepName.VERIFY_FENCE)
 
 
+@pytest.mark.parametrize("is_back", [True, False])
+async def test_a_leader_that_moves_before_the_switch_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_back: bool
+) -> None:
+    monkeypatch.setattr("failover.moving.effects.LEADER_MOVES_S", 5.0 if is_back else 0.5)
+    async with stage(tmp_path) as there, trio.open_nursery() as nursery:
+        journal = drained(await there.run(begun(), StepName.FENCE), orders=10)
+        log = there.source.cluster.topics["orders"].partitions[0]
+        asked_before: list[object] = []
+
+        async def elect() -> None:
+            await trio.sleep(0.8)
+            log.leader = 0
+
+        async def lose(*asked: Any) -> Any:
+            if not asked_before:
+                log.leader = -1
+                if is_back:
+                    nursery.start_soon(elect)
+            asked_before.append(asked)
+            return await find_appended(*asked)
+
+        monkeypatch.setattr("failover.moving.effects.find_appended", lose)
+        if is_back:
+            await there.run(journal, StepName.VERIFY_FENCE)
+            return
+        with pytest.raises(StepFailed, match="dc1 orders-0: LEADER_NOT_AVAILABLE"):
+            await there.run(journal, StepName.VERIFY_FENCE)
+
+
 async def test_a_fence_that_holds_is_not_set_again(tmp_path: Path) -> None:
     async with stage(tmp_path) as there:
         journal = drained(await there.run(begun(), StepName.FENCE), orders=10)
@@ -218,7 +249,7 @@ async def test_a_fence_that_somebody_lifts_again_and_again_is_found_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hold: Any = wait_briefly
-    monkeypatch.setattr("failover.moving.effects.wait_holds", hold)
+    monkeypatch.setattr("failover.moving.closing.wait_holds", hold)
     async with stage(tmp_path) as there:
         journal = drained(await there.run(begun(), StepName.FENCE), orders=10)
         monkeypatch.setattr(FencedCluster, "_code", lambda *_: ErrorCode.CORRUPT_MESSAGE)

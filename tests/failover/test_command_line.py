@@ -15,9 +15,10 @@ from typing import Final
 import pytest
 import trio
 
-import failover.commands
+import failover.commands.promotion
 from failover.cli import PROGRAM
-from failover.commands import abort, promote, stop_at_signals
+from failover.commands.promotion import abort, promote
+from failover.commands.running import stop_at_signals
 from failover.journal.facts import Facts
 from failover.journal.journal import Journal, begin_step, end_step, turn_back
 from failover.journal.steps import PromotionKind, PromotionState, StepName, StepState
@@ -92,7 +93,7 @@ async def test_a_promotion_goes_on_when_nobody_reads_what_it_prints(
 
         yield SimpleNamespace(promote=carried_out)
 
-    monkeypatch.setattr(failover.commands, "open_controller", open_controller)
+    monkeypatch.setattr(failover.commands.promotion, "open_controller", open_controller)
     file = config_file(tmp_path)
     read_end, write_end = os.pipe()
     os.close(read_end)
@@ -141,7 +142,7 @@ async def test_an_abort_that_left_something_has_not_succeeded(
 
         yield SimpleNamespace(abort=take_back)
 
-    monkeypatch.setattr(failover.commands, "open_controller", open_controller)
+    monkeypatch.setattr(failover.commands.promotion, "open_controller", open_controller)
     file = config_file(tmp_path)
     options = PROGRAM.parse(["abort", str(file)])
     options.configuration = load(file)

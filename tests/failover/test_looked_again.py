@@ -3,7 +3,7 @@
 import os
 import signal
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -12,10 +12,9 @@ import pytest
 import trio
 from confluent_kafka.admin import AdminClient
 
-from failover import commands
 from failover.sites.fence import Fence, set_fence
 from runtime.configuration.config import load
-from tests.failover.promoting import run_mirror, tell, wait_mirroring
+from tests.failover.promoting import At, die, run_mirror, tell, wait_mirroring
 from tests.failover.two_sites import (
     QUIET,
     Sites,
@@ -32,33 +31,6 @@ from tests.failover.two_sites import (
 from wire.net import open_cluster
 
 pytestmark = pytest.mark.integration
-
-At = Callable[[str, Callable[[], None]], None]
-
-
-@pytest.fixture
-def when_step_ends(monkeypatch: pytest.MonkeyPatch) -> At:
-    """Have something done as soon as a promotion in this process has ended a step."""
-
-    def install(step: str, act: Callable[[], None]) -> None:
-        shown = commands.show_if_anybody_reads
-        is_due = True
-
-        def show(line: str) -> None:
-            nonlocal is_due
-            shown(line)
-            if is_due and line.startswith(f"{step} "):
-                is_due = False
-                act()
-
-        monkeypatch.setattr(commands, "show_if_anybody_reads", show)
-
-    return install
-
-
-def die() -> None:
-    """End the controller without another word, as a kill would."""
-    raise KeyboardInterrupt
 
 
 def lift_fence(file: Path, site: str) -> None:

@@ -13,7 +13,7 @@ from tests.doubles.fake_answers import ANSWERS
 from tests.doubles.fake_cluster import run_fake_cluster
 from wire.headers import RequestHeader
 from wire.messages.metadata import MetadataRequest
-from wire.net import open_cluster
+from wire.net import AuthenticationFailed, open_cluster
 
 
 @asynccontextmanager
@@ -42,6 +42,19 @@ async def test_a_site_that_keeps_silent_for_the_whole_time_is_lost() -> None:
         began = trio.current_time()
         assert (await look_whether_lost(site, 0.5)).fault == "no answer within 0.5 s"
         assert trio.current_time() - began >= 0.5
+
+
+async def test_of_a_site_that_does_not_believe_us_nobody_can_tell_whether_it_is_lost() -> None:
+    """Credentials that have expired are no disaster: it may be at work."""
+    async with run_fake_cluster() as fake, open_cluster(fake.bootstrap, client_id="t") as cluster:
+
+        async def refused() -> None:
+            await trio.lowlevel.checkpoint()
+            raise AuthenticationFailed("wrong password")
+
+        cluster.wait_answer = refused  # type: ignore[method-assign]
+        view = await look_whether_lost(Site(name="dc1", cluster=cluster), 5)
+    assert (view.is_unsure, view.fault) == (True, "wrong password")
 
 
 async def test_a_site_that_refuses_connections_again_and_again_is_lost_sooner() -> None:

@@ -12,6 +12,8 @@ import pytest
 from runtime.coordination.witness import ActiveSite, WitnessPaths
 from tests.failover.promoting import run_mirror, tell
 from tests.failover.two_sites import Sites, create_topic, pause, produce
+from tests.mirror.daemon import run_mirror as run_daemon
+from tests.mirror.daemon import wait_until
 from tests.zookeeper import look
 
 pytestmark = pytest.mark.integration
@@ -25,17 +27,18 @@ def sites(shared_sites: Sites) -> Sites:
 RUNBOOK = Path(__file__).parents[2] / "docs" / "operate" / "lost-witness.md"
 
 
-def nodes(witness: str, path: str) -> dict[str, bytes]:
-    """Return every node below a path that holds something."""
+def nodes(witness: str, path: str, *, in_backup: bool = False) -> dict[str, bytes]:
+    """Return every node below a path that holds something; a backup has no sessions' nodes."""
     client = look(witness)
     client.start()
     try:
         found: dict[str, bytes] = {}
 
         def walk(at: str) -> None:
-            if client.exists(at):
+            stat = client.exists(at)
+            if stat:
                 data = client.get(at)[0]
-                if data:
+                if data and not (in_backup and stat.ephemeralOwner):
                     found[at] = data
                 for child in client.get_children(at):
                     walk(f"{at}/{child}")
@@ -223,3 +226,43 @@ def test_a_garbled_node_about_the_pair_is_restored_by_the_command_that_is_named(
     looked = tell("status", file)
     assert looked.status == 0, looked
     assert "active   dc2 (epoch 1)" in looked.output
+
+
+def test_an_old_copy_that_lacks_a_writer_of_the_map_is_refused_and_restored(
+    sites: Sites, tmp_path: Path
+) -> None:
+    """Nothing but the mirror was started anew since, so both clusters agree with the witness."""
+    path, witness = "/old-writers", sites.witness
+    for topic in ("written-1", "written-2"):
+        create_topic(sites.dc1, topic)
+    file = sites.configure(tmp_path, path, "written-.*")
+    produce(sites.dc1, "written-1", range(100))
+    with run_daemon(file) as mirror:
+        mirror.wait_mirrored("written-1", 100)
+    copied = nodes(witness, path, in_backup=True)
+    produce(sites.dc1, "written-2", range(100))
+    with run_daemon(file) as mirror:
+        mirror.wait_mirrored("written-2", 100)
+    restore(witness, path, copied)
+    for command in (
+        ["plan", "dc2"],
+        ["promote", "dc2"],
+        ["promote", "dc2", "--source-lost", "--force"],
+    ):
+        ended = tell(*command, str(file))
+        assert ended.status == 2, ended
+        assert "the witness is an old copy: writer" in ended.complaint
+        assert "failover recover" in ended.complaint
+    shown = tell("recover", str(file))
+    assert shown.status == 0, shown
+    assert "the witness is an old copy" in shown.output
+    assert "nothing was changed" in shown.output
+    with run_daemon(file) as mirror:
+        wait_until("it is named", lambda: "the witness is an old copy" in mirror.log)
+    ended = tell("recover", "--write", str(file))
+    assert ended.status == 0, ended
+    with run_daemon(file) as mirror:
+        produce(sites.dc1, "written-2", range(100, 200))
+        mirror.wait_mirrored("written-2", 200)
+        promoted = tell("promote", "dc2", str(file))
+        assert promoted.status == 0, promoted

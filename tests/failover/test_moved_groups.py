@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from failover.journal.journal import begin_step
 from failover.journal.steps import StepName
 from failover.moving.effects import PromotionEffects
 from offset_translation.map_records import map_topic_name, piece_start
@@ -16,7 +17,7 @@ from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.doubles.fake_groups import offset_fetch
 from tests.failover.between import effects_between
-from tests.failover.journals import begun, unnoted
+from tests.failover.journals import begun, done, unnoted
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
 from wire.messages.offset_commit import (
@@ -56,6 +57,47 @@ async def test_positions_in_topics_that_do_not_move_stay_as_they_are(tmp_path: P
         outcome = await effects.run(StepName.GROUPS_MOVE, begun(), unnoted)
         assert target.offsets["g"] == {ORDERS: 7}
         assert (outcome.facts["committed"], outcome.facts["left"]) == (1, {})
+
+
+async def test_a_group_that_is_rewound_on_the_source_behind_its_move_is_moved_back(
+    tmp_path: Path,
+) -> None:
+    """It has not moved on by itself on the target: it stands where the first move has put it."""
+    async with stage(tmp_path) as (source, target, effects):
+        source.offsets["g"] = {ORDERS: 9}
+        first = await effects.run(StepName.GROUPS_MOVE, begun(), unnoted)
+        source.offsets["g"] = {ORDERS: 4}
+        journal = begin_step(begun(), StepName.GROUPS_MOVE, 0)
+        for _ in range(2):
+            journal = done(journal, StepName.GROUPS_MOVE, first.facts)
+            again = await effects.run(StepName.GROUPS_MOVE, journal, unnoted)
+            assert target.offsets["g"] == {ORDERS: 4}
+            assert again.facts["positions"] == {"g": {"orders": {"0": 4}}}
+
+
+async def test_a_group_that_has_moved_on_by_itself_since_is_left_and_both_places_are_named(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path) as (source, target, effects):
+        source.offsets["g"] = {ORDERS: 5}
+        first = await effects.run(StepName.GROUPS_MOVE, begun(), unnoted)
+        source.offsets["g"], target.offsets["g"] = {ORDERS: 4}, {ORDERS: 8}
+        journal = begin_step(begun(), StepName.GROUPS_MOVE, 0)
+        journal = done(journal, StepName.GROUPS_MOVE, first.facts)
+        again: Any = (await effects.run(StepName.GROUPS_MOVE, journal, unnoted)).facts
+        assert target.offsets["g"] == {ORDERS: 8}
+        assert "it is at 8 on the target, and 4 on the source is 4 there" in again["left"]["g"]
+        assert again["ahead"] == {"g": 1}
+
+
+@pytest.mark.parametrize("beyond", [11, 1_000_000])
+async def test_a_position_behind_the_end_of_the_targets_log_counts_as_none(
+    tmp_path: Path, beyond: int
+) -> None:
+    async with stage(tmp_path) as (source, target, effects):
+        source.offsets["g"], target.offsets["g"] = {ORDERS: 7}, {ORDERS: beyond}
+        await effects.run(StepName.GROUPS_MOVE, begun(), unnoted)
+        assert target.offsets["g"] == {ORDERS: 7}
 
 
 async def test_many_groups_are_asked_for_together_and_who_was_not_told_of_again(

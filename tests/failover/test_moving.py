@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from failover.moving.drain import SourceLogs, missing
-from failover.moving.groups import HAS_MEMBERS, BothMaps, Moved, choose
+from failover.moving.groups import HAS_MEMBERS, IS_AHEAD, BothMaps, Moved, choose
 from offset_translation.offset_map import OffsetMap
 from wire.net.operations import GroupOffset
 from wire.topic_partition import TopicPartition
@@ -40,7 +40,8 @@ def test_positions_are_translated_exactly_and_only_forward() -> None:
     assert choose(MAPS, source, target, is_idle=True) == Moved(
         positions={P0: 8},
         committed={P0: 8},
-        left={P1: "the group has moved further on the target by itself"},
+        left={P1: IS_AHEAD.format(current=3, stored=2, wanted=2)},
+        ahead=1,
     )
 
 

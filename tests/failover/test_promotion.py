@@ -9,11 +9,19 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
+import trio
+import yaml
 from confluent_kafka import Consumer, TopicPartition
+from prometheus_client import CollectorRegistry
 
+from failover.canary.watch import watch_canaries
 from failover.client import SiteConsumer, SiteProducer
 from failover.journal.steps import ORDER, PromotionKind, PromotionState, StepName
+from failover.planning.readiness import Readiness
+from failover.planning.refusal import Cause
+from failover.serve.readiness import look
 from runtime.configuration.config import load
+from runtime.configuration.witness_session import open_witness as open_witness_session
 from runtime.coordination.known_ends import UNSEEN_MS
 from runtime.coordination.witness import ActiveSite
 from tests.commands import run_mirror_command
@@ -47,12 +55,26 @@ from tests.failover.two_sites import (
 pytestmark = pytest.mark.integration
 
 
+def add_hooks(file: Path, told: Path, *points: str) -> None:
+    """Have a promotion say at these points what is active and what was."""
+    document = yaml.safe_load(file.read_text())
+    script = f'echo "$KAFKA_DR_STEP $KAFKA_DR_ACTIVE $KAFKA_DR_SOURCE" >> {told}'
+    document.setdefault("failover", {})["hooks"] = [
+        {"name": point.replace(" ", "-"), when: step, "command": ["/bin/sh", "-c", script]}
+        for point in points
+        for when, step in [point.split()]
+    ]
+    file.write_text(yaml.safe_dump(document))
+
+
 def test_a_planned_promotion_loses_doubles_and_rereads_nothing(
     sites: Sites, tmp_path: Path
 ) -> None:
     topic = "planned"
     create_topic(sites.dc1, topic, PARTITIONS)
     file = sites.configure(tmp_path, "/p-planned", topic)
+    told = tmp_path / "told"
+    add_hooks(file, told, "before fence", "after switch")
     application = Application(file, topic, "g-planned")
     with (
         run_mirror(file),
@@ -75,6 +97,8 @@ def test_a_planned_promotion_loses_doubles_and_rereads_nothing(
     assert sorted(numbers_in_order_per_partition(sites, topic)) == list(range(application.sent))
     assert re.search(r"^dc2 is active \(epoch 1\), RTO \d+\.\d\d s$", ended.output, re.MULTILINE)
     assert "group    g-planned: planned-0@" in ended.output
+    assert told.read_text() == "fence dc1 dc1\nswitch dc2 dc1\n", "the active site, and the source"
+    assert re.search(r"^  hook     after-switch \(after switch\) done", ended.output, re.MULTILINE)
     assert f"command  failover promote dc2, by {getpass.getuser()} on " in ended.output
     with open_witness(sites.witness, "/p-planned") as witness:
         [journal] = witness.journals()
@@ -96,6 +120,11 @@ def check_after_promotion(file: Path, ended: Ended) -> None:
     assert status["sites"][0]["fenced_topics"] == ["planned"]
     assert status["flows"][0]["state"] == "stopped"
     assert status["last"]["state"] == "done"
+    report = json.loads(tell("report", "--json", str(file)).output)
+    assert (report["lost"]["records"], report["groups"]["bounded"]) == (0, {})
+    assert 0 < report["closed_ms"] <= report["rto_ms"]
+    [line] = json.loads(tell("history", "--json", str(file)).output)
+    assert (line["epoch"], line["state"], line["lost"]) == (1, "done", 0)
     again = tell("promote", "dc2", str(file))
     assert (again.status, again.complaint) == (2, "failover: dc2 is already the active site")
     back = tell("promote", "dc1", str(file))
@@ -104,6 +133,44 @@ def check_after_promotion(file: Path, ended: Ended) -> None:
         "failover: no flow from dc2 to dc1 is configured, so dc1 has nothing to go on with",
     )
     assert ended.output.splitlines()[0] == "promote dc2: planned, from dc1, epoch 1"
+
+
+def test_a_canary_arrives_over_the_mirror_and_is_measured(sites: Sites, tmp_path: Path) -> None:
+    file = sites.configure(tmp_path, "/p-canary", "canary")
+    document = yaml.safe_load(file.read_text())
+    document["failover"]["canary"] = {"topic": "canary", "interval_ms": 100}
+    file.write_text(yaml.safe_dump(document))
+    registry = CollectorRegistry()
+    with sites.active_site("/p-canary"), run_mirror(file):
+        trio.run(watch_until_arrived, file, registry, 5)
+    shown = {
+        sample.name: sample.value for metric in registry.collect() for sample in metric.samples
+    }
+    assert shown["failover_canary_arrived_total"] >= 5
+    assert shown["failover_canary_latency_seconds_count"] == shown["failover_canary_arrived_total"]
+    assert shown["failover_canary_sent_total"] >= shown["failover_canary_arrived_total"]
+    for nothing in ("lost", "out_of_order", "unknown"):
+        assert shown[f"failover_canary_{nothing}_total"] == 0
+
+
+async def watch_until_arrived(file: Path, registry: CollectorRegistry, count: int) -> None:
+    with trio.fail_after(120):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch_canaries, load(file), registry, lambda: "dc1")
+            while arrived(registry) < count:  # noqa: ASYNC110 - a count in a page
+                await trio.sleep(0.1)
+            nursery.cancel_scope.cancel()
+
+
+def arrived(registry: CollectorRegistry) -> float:
+    flow = {"flow": "dc1->dc2"}
+    return registry.get_sample_value("failover_canary_arrived_total", flow) or 0
+
+
+async def look_whether_ready(file: Path) -> list[Readiness]:
+    configuration = load(file)
+    async with open_witness_session(configuration.coordination) as zookeeper:
+        return await look(configuration, zookeeper)
 
 
 def test_refusals_are_one_line_and_change_nothing(sites: Sites, tmp_path: Path) -> None:
@@ -136,6 +203,8 @@ def test_refusals_are_one_line_and_change_nothing(sites: Sites, tmp_path: Path) 
         assert ended.status == 2
         assert ended.complaint.startswith(f"failover: {complaint}")
         assert "\n" not in ended.complaint
+    [ready] = trio.run(look_whether_ready, file)
+    assert (ready.site, ready.cause) == ("dc2", Cause.NO_MIRROR), "what `failover serve` shows"
     with open_witness(sites.witness, "/p-refused") as witness:
         assert witness.active() == ActiveSite(site="dc1", epoch=0)
         assert not witness.client.exists(witness.paths.journals)

@@ -9,15 +9,19 @@ from typing import Any
 import pytest
 import trio
 
-from failover.journal.execute import StepOutcome
+from failover.journal.execute import StepFailed, StepOutcome
 from failover.journal.facts import Facts
 from failover.journal.journal import Journal, begin_step, end_step, note_facts
 from failover.journal.steps import PromotionKind, StepName, StepState
 from failover.moving.effects import PromotionEffects
+from failover.sites.map_follower import MapFollower
 from failover.sites.mirrored_ends import LISTED_PARTS, seal_facts, with_earlier
+from failover.sites.unbelieved import NOT_ALL_BELIEVED
 from offset_translation.target_scan import MirroredEnd
 from tests.doubles.fake_cluster import run_fake_cluster
+from tests.doubles.map_writers import MemoryWriters
 from tests.failover.between import effects_between
+from tests.failover.journals import unnoted
 from tests.failover.target_batches import MIRROR, ORDERS, PIECE, tell, write
 
 
@@ -82,6 +86,24 @@ async def test_a_controller_that_died_behind_the_seal_has_noted_what_its_success
     assert first.facts["foreign"] == again.facts["foreign"] == FOREIGN
     assert first.partitions == again.partitions
     assert without.facts["foreign"] == [], "the map tells of nobody any more"
+
+
+async def test_what_is_not_believed_is_sealed_away_only_by_somebodys_word(tmp_path: Path) -> None:
+    """The witness may be an old copy, and the plan of an unfinished promotion is not made again."""
+    async with effects_of_a_lost_source(tmp_path) as effects:
+        follower = MapFollower(effects.target, "dc1", MemoryWriters(is_strict=True))
+        doubting = replace(effects, follower=follower)
+        with pytest.raises(
+            StepFailed, match=r"^orders-0 would be sealed at 0 \(dc2 at 0\) by what"
+        ):
+            await doubting.run(StepName.SEAL, sealing(), unnoted)
+        await follower.refresh([ORDERS])
+        assert not follower.knows(ORDERS), "a seal was written"
+        insisting = replace(doubting, accepts_loss=True)
+        sealed = await insisting.run(StepName.SEAL, sealing(), unnoted)
+    assert sealed.partitions is not None
+    assert [one.mirrored_source_end for one in sealed.partitions] == [0]
+    assert sealed.facts["untold"] == {"orders-0": NOT_ALL_BELIEVED}
 
 
 def test_what_an_earlier_attempt_named_is_named_once() -> None:

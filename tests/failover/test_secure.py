@@ -9,7 +9,7 @@ from failover.secure import CannotSecure, secure
 from runtime.configuration.config import Configuration, load
 from runtime.coordination.witness import ActiveSite, WitnessPaths
 from runtime.coordination.zookeeper import NotAllowed, open_zookeeper
-from runtime.coordination.zookeeper_access import OPEN, Right, digest_identity
+from runtime.coordination.zookeeper_access import OPEN, NodeRight, digest_identity
 from runtime.pair.opening import make_shared
 from tests.dc_yaml import dc_yaml
 from tests.zookeeper import look
@@ -92,7 +92,9 @@ async def test_what_lies_below_a_node_that_cannot_be_listed_is_set_right_too(
     ours = digest_identity("dr", "new")
     client = look(empty_zookeeper)
     client.start()
-    client.set_acls(PATHS.flow("dc1", "dc2"), [ACL(int(Right.ADMIN), Id(ours.scheme, ours.name))])
+    client.set_acls(
+        PATHS.flow("dc1", "dc2"), [ACL(int(NodeRight.ADMIN), Id(ours.scheme, ours.name))]
+    )
     client.stop()
     client.close()
     assert await secure(configuration, write=True, show=lambda _: None)

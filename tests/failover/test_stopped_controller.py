@@ -13,7 +13,7 @@ from failover.journal.execute import StepFailed
 from failover.journal.lease import Lease, LeaseLost
 from failover.journal.steps import StepName
 from failover.journal.store import WitnessStore
-from failover.promote import Controller
+from failover.promote import PromotionController
 from failover.serve.guard import Breach, _fence
 from offset_translation.map_records import map_topic_name, piece_start
 from offset_translation.runs import Place
@@ -21,14 +21,15 @@ from runtime.configuration.config import Configuration, load
 from runtime.coordination.zookeeper import ZooKeeper
 from tests.doubles.fake_answers import ANSWERS
 from tests.doubles.fake_cluster import FakeCluster, Raw, run_fake_cluster
+from tests.failover.fencing import fence_of_one_set
 from tests.failover.journals import begun, unnoted
 from tests.failover.sleeping import SleepyWitness
 from tests.failover.two_sites import promotable
 from wire.headers import RequestHeader
-from wire.messages import APIS
 from wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from wire.messages.offset_commit import OffsetCommitRequest
 from wire.messages.offset_fetch import OffsetFetchRequest
+from wire.messages.table import APIS
 from wire.net import NetworkFault
 from wire.record_batch import Record, build_batch
 
@@ -49,7 +50,7 @@ class Stage:
 
     async def move_groups(self) -> Any:
         """Do the step of a promotion that sets positions on dc2."""
-        controller = Controller(
+        controller = PromotionController(
             configuration=self.configuration,
             zookeeper=cast("ZooKeeper", self.witness),
             lease=self.lease,
@@ -119,12 +120,15 @@ async def test_what_a_group_has_stored_beside_its_position_moves_unless_it_is_to
             "committed": 1,
             "positions": {GROUP: {"orders": {"0": COMMITTED}}},
             "left": {},
+            "ahead": {},
             "has_members": {},
             "more_left": 0,
             "unstable": [],
             "more_unstable": 0,
             "cut": {},
             "more_cut": 0,
+            "bounded": {},
+            "more_bounded": 0,
         }
         assert there.target.offsets[GROUP] == {PLACE: COMMITTED}
         assert there.target.metadata[GROUP] == {PLACE: kept}
@@ -168,5 +172,5 @@ async def test_a_site_that_is_back_is_not_closed_by_who_slept(tmp_path: Path) ->
         there.witness.sleep_through()
         breach = Breach(site="dc1", active="dc2", topics=("orders",))
         with pytest.raises(NetworkFault, match="the right to send has run out"):
-            await _fence(there.configuration, breach, there.lease)
+            await _fence(fence_of_one_set(there.configuration), breach, there.lease)
         assert not there.source.brokers[0].asked

@@ -11,11 +11,11 @@ from failover.journal.facts import Facts
 from failover.journal.journal import Journal, begin_step
 from failover.journal.steps import PromotionKind, StepName
 from failover.journal.store import WitnessStore
-from failover.promote import Controller
+from failover.promote import PromotionController
 from mirror.workers.handover import Assignment, Leaving
 from runtime.configuration.config import load
 from runtime.coordination.witness import WitnessGarbled, WitnessPaths, assigned_partitions
-from runtime.coordination.zookeeper import Node, ZooKeeper
+from runtime.coordination.zookeeper import ZNode, ZooKeeper
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.failover.journals import unnoted
 from tests.failover.sleeping import SleepyWitness
@@ -50,13 +50,13 @@ async def test_the_preflight_of_a_lost_source_finds_what_only_that_had(
     tmp_path: Path, data: bytes | None, unmirrored: dict[str, int]
 ) -> None:
     class Witness(SleepyWitness):
-        async def get(self, path: str) -> Node | None:
+        async def get(self, path: str) -> ZNode | None:
             if path != WitnessPaths(root="/r").assignment("dc1", "dc2"):
                 return await super().get(path)
             await trio.lowlevel.checkpoint()
             if data is None:
                 return None
-            return Node(data=data, version=0, created_zxid=0, modified_zxid=0, ephemeral_owner=0)
+            return ZNode(data=data, version=0, created_zxid=0, modified_zxid=0, ephemeral_owner=0)
 
     assert await preflight(tmp_path, Witness()) == {
         "topics": {"orders": 1},
@@ -75,7 +75,7 @@ async def preflight(folder: Path, witness: SleepyWitness) -> Facts:
             promotable(dc1="a:1", dc2=f"{host}:{port}", witness="w:1", path="/r", topics="o.*")
         )
         configuration = load(file)
-        controller = Controller(
+        controller = PromotionController(
             configuration=configuration,
             zookeeper=cast("ZooKeeper", witness),
             lease=witness.lease(),

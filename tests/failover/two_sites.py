@@ -115,14 +115,19 @@ class ActiveSiteByHand:
 
 
 @contextmanager
-def run_sites(folder: Path, witness: str, brokers: int = 1) -> Iterator[Sites]:
-    """Run two clusters until the block ends; they may be killed meanwhile."""
+def run_sites(
+    folder: Path, witness: str, brokers: int = 1, *, shares_zookeeper: bool = False
+) -> Iterator[Sites]:
+    """Run two clusters until the block ends; they may be killed unless they share a ZooKeeper."""
     overrides = {
         "offsets.topic.num.partitions": "5",  # not 50, which mirrors and promotions read
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": "500",
     }
-    dc1, dc2 = (cluster_in(folder, brokers, name, overrides) for name in ("dc1", "dc2"))
+    dc1, dc2 = (
+        cluster_in(folder, brokers, name, overrides, shares_zookeeper=shares_zookeeper)
+        for name in ("dc1", "dc2")
+    )
     with run_together(dc1, dc2):
         yield Sites(dc1, dc2, witness)
 

@@ -140,7 +140,8 @@ class Scene:
 
     def promote(self, to: str) -> None:
         ended = finish(failover("promote", to, str(self.configuration)))
-        if ended.status:
+        # Status 1: a group was left where it is, as it has read on there. What it reads is judged.
+        if ended.status not in {0, 1} or f"{to} is active" not in ended.output:
             raise RunFailed(f"promote {to}: {ended}")
 
     def _stop_in_order(self, mirror: MirrorProcess, to: str, groups: Sequence[Group]) -> None:

@@ -8,7 +8,8 @@ from time import process_time
 from typing import Final, TypeVar
 from uuid import UUID
 
-from offset_translation.map_records import MapState, piece_start, source_topic
+from offset_translation.map_records import piece_start, source_topic
+from offset_translation.map_state import MapState
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from offset_translation.translation import NotYet, translate

@@ -3,9 +3,10 @@
 from struct import Struct
 from typing import Final
 
-from wire.headers import RequestHeader, decode_request_header, decode_response
-from wire.messages import APIS
+from wire.headers import RequestHeader, decode_response
+from wire.messages.table import APIS
 from wire.primitives import MalformedMessage
+from wire.request_headers import decode_request_header
 
 SIZE: Final = Struct(">i")
 

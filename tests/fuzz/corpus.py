@@ -12,10 +12,10 @@ from uuid import UUID
 
 from tests.fuzz.batches import any_batch
 from wire.headers import RequestHeader, encode_request
-from wire.messages import APIS
+from wire.messages.table import APIS
 from wire.schema import Unencodable
-from wire.schema.plan import Array, Plan, Primitive, Shape, Slot, Structure, plan, top_level
-from wire.schema.vocabulary import Kind
+from wire.schema.plan import Array, FieldPlan, Primitive, Shape, Slot, Structure, plan, top_level
+from wire.schema.vocabulary import PrimitiveKind
 
 TOPICS: Final = ("thrown", "thrown", "thrown", "grown", "__consumer_offsets")
 ODD_NAMES: Final = (
@@ -28,12 +28,12 @@ GROUPS: Final = ("g", "g", "h", "", "группа", "\U0001f4a5", "z" * 5_000)
 WORDS: Final = ("", "consumer", "range", "member", "retention.ms", "-1", "compact", "PLAINTEXT")
 SMALL: Final = (-1, 0, 0, 0, 1, 1, 2, 3, 100)
 _BITS: Final = {
-    Kind.INT8: (-(2**7), 2**7 - 1),
-    Kind.INT16: (-(2**15), 2**15 - 1),
-    Kind.UINT16: (0, 2**16 - 1),
-    Kind.INT32: (-(2**31), 2**31 - 1),
-    Kind.UINT32: (0, 2**32 - 1),
-    Kind.INT64: (-(2**63), 2**63 - 1),
+    PrimitiveKind.INT8: (-(2**7), 2**7 - 1),
+    PrimitiveKind.INT16: (-(2**15), 2**15 - 1),
+    PrimitiveKind.UINT16: (0, 2**16 - 1),
+    PrimitiveKind.INT32: (-(2**31), 2**31 - 1),
+    PrimitiveKind.UINT32: (0, 2**32 - 1),
+    PrimitiveKind.INT64: (-(2**63), 2**63 - 1),
 }
 
 
@@ -68,7 +68,7 @@ class Corpus:
             except Unencodable:
                 continue  # this version has no room for what was drawn
 
-    def _structure(self, layout: Plan) -> Any:
+    def _structure(self, layout: FieldPlan) -> Any:
         drawn = {slot.name: self._field(slot, layout) for slot in layout.present + layout.tagged}
         missing = {
             one.name: self._value(plan_slot(layout, one.name).shape, one.name, layout)
@@ -77,12 +77,12 @@ class Corpus:
         }
         return layout.cls(**drawn, **missing)
 
-    def _field(self, slot: Slot, layout: Plan) -> Any:
+    def _field(self, slot: Slot, layout: FieldPlan) -> Any:
         if slot.presence.tag is not None and self._luck.random() < 0.7:
             return slot.default
         return self._value(slot.shape, slot.name, layout)
 
-    def _value(self, shape: Shape, name: str, layout: Plan) -> Any:
+    def _value(self, shape: Shape, name: str, layout: FieldPlan) -> Any:
         if shape.nullable and self._luck.random() < 0.15:
             return None
         match shape:
@@ -94,21 +94,23 @@ class Corpus:
             case Primitive(kind=kind):
                 return self._primitive(kind, name, layout.cls.__name__)
 
-    def _primitive(self, kind: Kind, name: str, owner: str) -> Any:
+    def _primitive(self, kind: PrimitiveKind, name: str, owner: str) -> Any:
         luck = self._luck
         if kind in _BITS:
             return self._number(kind, name)
-        others: dict[Kind, Callable[[], Any]] = {
-            Kind.BOOLEAN: lambda: luck.random() < 0.5,
-            Kind.FLOAT64: lambda: luck.choice((0.0, -1.0, 1e308, float("nan"), float("inf"))),
-            Kind.UUID: lambda: luck.choice(self._topic_ids),
-            Kind.STRING: lambda: self._string(name, owner),
-            Kind.BYTES: lambda: luck.randbytes(luck.choice((0, 1, 20, 300))),
-            Kind.RECORDS: lambda: any_batch(luck),
+        others: dict[PrimitiveKind, Callable[[], Any]] = {
+            PrimitiveKind.BOOLEAN: lambda: luck.random() < 0.5,
+            PrimitiveKind.FLOAT64: lambda: luck.choice(
+                (0.0, -1.0, 1e308, float("nan"), float("inf"))
+            ),
+            PrimitiveKind.UUID: lambda: luck.choice(self._topic_ids),
+            PrimitiveKind.STRING: lambda: self._string(name, owner),
+            PrimitiveKind.BYTES: lambda: luck.randbytes(luck.choice((0, 1, 20, 300))),
+            PrimitiveKind.RECORDS: lambda: any_batch(luck),
         }
         return others[kind]()
 
-    def _number(self, kind: Kind, name: str) -> int:
+    def _number(self, kind: PrimitiveKind, name: str) -> int:
         low, high = _BITS[kind]
         if name == "acks":
             return self._luck.choice((-1, -1, 1, 0, 2))
@@ -129,6 +131,6 @@ class Corpus:
         return luck.choice(WORDS)
 
 
-def plan_slot(layout: Plan, name: str) -> Slot:
+def plan_slot(layout: FieldPlan, name: str) -> Slot:
     """Return the slot of a field that is absent in this version."""
     return next(slot for slot in layout.absent if slot.name == name)

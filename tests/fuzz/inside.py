@@ -18,7 +18,7 @@ import trio
 from broker import node as broker_node
 from broker.apis.table import APIS
 from broker.config import BrokerConfig
-from broker.connection import Connection, Limits
+from broker.connection import Connection, SocketLimits
 from broker.context import Node
 from broker.controller.topics import TopicSpec
 from broker.listeners import Listener
@@ -183,7 +183,7 @@ class Throwing:
             self._names[name] = frame
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_send_and_take, ours, frame, received)
-                limits = Limits(largest_request_bytes=104_857_600, idle_s=60)
+                limits = SocketLimits(largest_request_bytes=104_857_600, idle_s=60)
                 node = self._node
                 await Connection(theirs, name, node, APIS, limits).serve()
                 theirs.shutdown(socket.SHUT_RDWR)

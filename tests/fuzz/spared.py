@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tests.fuzz.answers import SIZE, header_of
-from wire.headers import decode_request_header
-from wire.messages import APIS
 from wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from wire.messages.controlled_shutdown import ControlledShutdownRequest
 from wire.messages.create_partitions import CreatePartitionsRequest
@@ -13,8 +11,10 @@ from wire.messages.create_topics import CreateTopicsRequest
 from wire.messages.delete_topics import DeleteTopicsRequest
 from wire.messages.leader_and_isr import LeaderAndIsrRequest
 from wire.messages.stop_replica import StopReplicaRequest
+from wire.messages.table import APIS
 from wire.messages.update_metadata import UpdateMetadataRequest
 from wire.primitives import MalformedMessage
+from wire.request_headers import decode_request_header
 from wire.schema import UnsupportedVersion, decode_prefix
 
 OBEYED: Final = frozenset(

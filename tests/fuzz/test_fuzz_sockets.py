@@ -93,7 +93,7 @@ async def test_mutated_requests_over_sockets_leave_broker_and_bystander_in_peace
     tmp_path: Path,
 ) -> None:
     settings = {"auto.create.topics.enable": "false", "offsets.topic.num.partitions": "2"}
-    with run_cluster(tmp_path, overrides=settings) as cluster:
+    with run_cluster(tmp_path, overrides=settings, shares_zookeeper=True) as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
         created = admin.create_topics([NewTopic(name, 1, 1) for name in ("thrown", "kept")])
         for done in created.values():

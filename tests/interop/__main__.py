@@ -15,6 +15,7 @@ from typing import Final
 
 from tests.interop import compatibility
 from tests.interop.matrix import QUICK_RESULTS, RESULTS, Row, read_rows
+from tests.interop.sites import is_secured
 
 QUICK: Final = "--quick"
 QUICK_LIMIT_S: Final = 570
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str]) -> int:
         command += [f"--limit-s={QUICK_LIMIT_S}"]
     ended = subprocess.run(command, check=False)
     rows = read_rows(rows_file)
-    if rows and not is_quick:
+    if rows and not is_quick and not is_secured():
         compatibility.main()
     for line in told(rows):
         sys.stdout.write(f"{line}\n")

@@ -1,17 +1,19 @@
 """Two sites of Apache Kafka with authorizers, of which `failover` closes one or the other."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import pytest
-from confluent_kafka import KafkaError, Message, Producer
-from confluent_kafka.admin import AclOperation, ResourceType
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka.admin import AclOperation, AdminClient, NewTopic, ResourceType
 
-from tests.dc_yaml import dc_yaml, flow
+from failover.client.faults import code_of
+from tests.dc_yaml import Topics, dc_yaml, flow
 from tests.interop.peers import Kind
 from tests.interop.peers.kinds import Mode
 from tests.interop.programs import run_program
@@ -55,11 +57,16 @@ def stage(
     *,
     as_user: bool = False,
     session_ms: int = SESSION_MS,
+    topics: Topics = TOPIC,
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Stage]:
-    """Run both; our programs are dc1's super user, or `as_user` an ordinary one."""
+    """Run both; our programs are dc1's super user, or `as_user` an ordinary one.
+
+    The brokers have `more` settings.
+    """
     with (
-        run_secured(folder, source, "dc1", _authorizer(source)) as dc1,
-        run_secured(folder, target, "dc2", _authorizer(target)) as dc2,
+        run_secured(folder, source, "dc1", {**_authorizer(source), **more}) as dc1,
+        run_secured(folder, target, "dc2", {**_authorizer(target), **more}) as dc2,
         run_witness(folder / "witness") as witness,
     ):
         user = [site.section("SASL_PLAINTEXT") for site in (dc1, dc2)]
@@ -72,8 +79,8 @@ def stage(
         ):
             file.write_text(
                 dc_yaml(
-                    flow("dc1", "dc2", TOPIC, **OFTEN),
-                    flow("dc2", "dc1", TOPIC, **OFTEN),
+                    flow("dc1", "dc2", topics, **OFTEN),
+                    flow("dc2", "dc1", topics, **OFTEN),
                     dc1=sections[0],
                     dc2=sections[1],
                     witness=witness,
@@ -107,15 +114,28 @@ def let_applications_in(at: Stage) -> None:
             give(site, USER, ResourceType.TOPIC, name, AclOperation.READ)
 
 
-def write_as_user(site: SecuredKafka) -> KafkaError | None:
-    """Write a record as an application does; return what came of it."""
+def create_as_user(site: SecuredKafka, topic: str) -> int:
+    """Make a topic as an application does; return the error's number, 0 for none."""
+    admin = AdminClient(site.client("SASL_PLAINTEXT"))
+    try:
+        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(TIMEOUT_S)
+    except KafkaException as error:
+        return code_of(error)
+    return 0
+
+
+def write_as_user(site: SecuredKafka, topic: str = TOPIC) -> KafkaError | None:
+    """Write a record as an application does; return what came of it.
+
+    Where brokers make topics by themselves, one that is not there is made.
+    """
     outcome: list[KafkaError | None] = []
 
     def delivered(error: KafkaError | None, _: Message) -> None:
         outcome.append(error)
 
     producer = Producer(site.client("SASL_PLAINTEXT", message_timeout_ms=20_000))
-    producer.produce(TOPIC, b"by an application", b"k", 0, on_delivery=delivered)
+    producer.produce(topic, b"by an application", b"k", 0, on_delivery=delivered)
     producer.flush(TIMEOUT_S)
     return outcome[0]
 

@@ -46,11 +46,11 @@ def give(site: Site, principal: str, kind: ResourceType, name: str, *what: AclOp
         given.result(60)
 
 
-def take(site: Site, principal: str, name: str) -> None:
-    """Let somebody do nothing any more with a topic."""
+def take(site: Site, principal: str, name: str, kind: ResourceType = ResourceType.TOPIC) -> None:
+    """Let somebody do nothing any more with a topic, or with something else."""
     admin = AdminClient({"bootstrap.servers": site.bootstrap, **QUIET})
     every = AclBindingFilter(
-        ResourceType.TOPIC,
+        kind,
         name,
         ResourcePatternType.LITERAL,
         f"User:{principal}",
@@ -65,7 +65,7 @@ def take(site: Site, principal: str, name: str) -> None:
 def held(site: Site, topic: str) -> set[tuple[str, AclOperation]]:
     """Return who may do what with a topic."""
     admin = AdminClient({"bootstrap.servers": site.bootstrap, **QUIET})
-    anybody: Any = None  # the stubs do not know that null matches anything
+    anybody: Any = None  # the types do not know that null matches anything
     anything = AclBindingFilter(
         ResourceType.TOPIC,
         topic,
@@ -77,3 +77,19 @@ def held(site: Site, topic: str) -> set[tuple[str, AclOperation]]:
     )
     found = admin.describe_acls(anything).result(60)
     return {(entry.principal, entry.operation) for entry in found}
+
+
+def denied_creation(site: Site) -> set[str]:
+    """Return the resources on which anybody is kept from making topics, notes included."""
+    admin = AdminClient({"bootstrap.servers": site.bootstrap, **QUIET})
+    anything: Any = None  # the types do not know that null matches anything
+    every = AclBindingFilter(
+        ResourceType.ANY,
+        anything,
+        ResourcePatternType.ANY,
+        anything,
+        anything,
+        AclOperation.CREATE,
+        AclPermissionType.DENY,
+    )
+    return {entry.name for entry in admin.describe_acls(every).result(60)}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 from confluent_kafka.admin import (
     AdminClient,
@@ -20,7 +20,6 @@ from tests.interop.peers import NEWEST_3, NEWEST_4
 from tests.interop.peers.broker_settings import HOST, Seat
 from tests.interop.peers.kafka import KafkaCluster
 from tests.interop.peers.kinds import Kind, Mode
-from tests.interop.sites import Site
 from tests.secured_cluster import (
     PLAIN_MODULE,
     PROTOCOLS,
@@ -28,7 +27,6 @@ from tests.secured_cluster import (
     SCRAM_MODULE,
     USER,
     Secured,
-    SecuredCluster,
 )
 from wire.net.security import WITH_PASSWORDS
 
@@ -38,11 +36,6 @@ SESSION_MS: Final = 3_000
 
 JAVA: Final = [Peer(name="Java clients", version=version) for version in (NEWEST_3, NEWEST_4)]
 """Whose command line tools are tried at secured brokers."""
-
-
-def by_plaintext(bundled: SecuredCluster) -> Site:
-    """Stand in for what is asked of a site: its addresses without security."""
-    return cast("Site", bundled)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,9 @@
 """Two sites of any kind, bundled or Apache Kafka, and a witness: what mirror and failover need."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 from types import MappingProxyType
@@ -12,7 +13,8 @@ import trio
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.clusters import RunningCluster, run_cluster
+from demo.doors import LISTENER, Doors
+from tests.clusters import RunningCluster, cluster_in, run_cluster, run_together
 from tests.dc_yaml import dc_yaml, flow
 from tests.interop.client_calls import wait_leaders
 from tests.interop.matrix import Peer
@@ -25,9 +27,12 @@ from tests.interop.peers import (
     run_kafka,
 )
 from tests.interop.peers.child import pause
+from tests.interop.secured import run_secured
 from tests.mirror import daemon
+from tests.secured_cluster import SecuredCluster
 from tests.zookeeper import run_witness
 from wire.net import open_cluster
+from wire.net.security import Mechanism
 
 Site: TypeAlias = RunningCluster | KafkaCluster
 T = TypeVar("T")
@@ -35,6 +40,8 @@ T = TypeVar("T")
 BUNDLED: Final = Peer(name="bundled", version="broker")
 TIMEOUT_S: Final = 90
 QUIET: Final[dict[str, Any]] = {"log_level": 0}
+QUICK: Final = {"group.initial.rebalance.delay.ms": "0"}
+SECURED: Final = "INTEROP_SECURED"
 OFTEN: Final[dict[str, Any]] = {"discovery_interval_ms": 300, "group_offsets_interval_ms": 300}
 TIMEOUTS: Final = {
     "drain_timeout_ms": 20_000,
@@ -74,6 +81,8 @@ class RunningPair:
     dc1: Site
     dc2: Site
     witness: str
+    sections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What a file says of each site that programs reach over TLS and SASL."""
 
     def configure(self, folder: Path, topics: str, more: str = "") -> Path:
         """Write a configuration for these topics with a witness tree of its own."""
@@ -81,8 +90,8 @@ class RunningPair:
         file.write_text(
             dc_yaml(
                 flow("dc1", "dc2", topics, more, **OFTEN),
-                dc1=self.dc1.bootstrap,
-                dc2=self.dc2.bootstrap,
+                dc1=self.sections.get("dc1", self.dc1.bootstrap),
+                dc2=self.sections.get("dc2", self.dc2.bootstrap),
                 witness=self.witness,
                 path=f"/{folder.name}",
                 coordination={"session_timeout_ms": 4_000},
@@ -96,22 +105,52 @@ class RunningPair:
 @contextmanager
 def run_sites(folder: Path, pair: Pair) -> Iterator[RunningPair]:
     """Run both sites and the witness until the block ends."""
+    kinds, running = {"dc1": pair.source, "dc2": pair.target}, dict[str, Site]()
+    sections: dict[str, Mapping[str, Any]] = {}
     with ExitStack() as stack:
-        dc1 = stack.enter_context(_run_site(folder, pair.source, "dc1"))
-        dc2 = stack.enter_context(_run_site(folder, pair.target, "dc2"))
+        for name, kind in kinds.items():
+            if is_secured():
+                guarded = stack.enter_context(_run_secured_site(folder, kind, name))
+                running[name], sections[name] = guarded
+            else:
+                running[name] = stack.enter_context(_run_site(folder, kind, name))
         witness = stack.enter_context(run_witness(folder / "witness"))
-        yield RunningPair(pair=pair, dc1=dc1, dc2=dc2, witness=witness)
+        dc1, dc2 = running["dc1"], running["dc2"]
+        yield RunningPair(pair=pair, dc1=dc1, dc2=dc2, witness=witness, sections=sections)
+
+
+def is_secured() -> bool:
+    """Tell whether our programs come over TLS and SCRAM; the tests' own clients do not."""
+    return os.environ.get(SECURED) == "1"
 
 
 @contextmanager
 def _run_site(folder: Path, kind: Kind | Peer, name: str) -> Iterator[Site]:
-    overrides = {"group.initial.rebalance.delay.ms": "0"}
     if isinstance(kind, Kind):
-        with run_kafka(folder, kind, name=name, overrides=overrides) as apache:
+        with run_kafka(folder, kind, name=name, overrides=QUICK) as apache:
             yield apache
     else:
-        with run_cluster(folder, name=name, overrides=overrides) as bundled:
+        with run_cluster(folder, name=name, overrides=QUICK) as bundled:
             yield bundled
+
+
+@contextmanager
+def _run_secured_site(
+    folder: Path, kind: Kind | Peer, name: str
+) -> Iterator[tuple[Site, Mapping[str, Any]]]:
+    if isinstance(kind, Kind):
+        with run_secured(folder, kind, name, QUICK) as guarded:
+            yield guarded.cluster, guarded.section(LISTENER, Mechanism.SCRAM_SHA_512)
+        return
+    doors, bundled = Doors(folder / f"{name}-doors"), cluster_in(folder, 1, name, QUICK)
+    bundled.also, bundled.properties = LISTENER, doors.of_brokers_file
+    with run_together(bundled):
+        yield bundled, doors.cluster(bundled.secured_bootstrap)
+
+
+def by_plaintext(bundled: SecuredCluster) -> Site:
+    """Stand in for what is asked of a site: its addresses without security."""
+    return cast("Site", bundled)
 
 
 def create_topic(
@@ -131,13 +170,20 @@ def create_topic(
 
 
 def write(site: Site, topic: str, first: int, count: int, *, value_bytes: int = 0) -> None:
-    """Produce numbered records of at least this size, key `number % 10`, and wait for all."""
+    """Produce numbered records of at least this size, key `number % 10`; all are acknowledged."""
+    refused: list[KafkaError] = []
+
+    def delivered(fault: KafkaError | None, _: object) -> None:
+        if fault is not None:  # `flush` counts it as done
+            refused.append(fault)
+
     producer = Producer({"bootstrap.servers": site.bootstrap, **QUIET})
     for number in range(first, first + count):
         value = str(number).encode().ljust(value_bytes, b".")
-        producer.produce(topic, value, str(number % 10).encode())
+        producer.produce(topic, value, str(number % 10).encode(), on_delivery=delivered)
         producer.poll(0)
-    assert producer.flush(TIMEOUT_S) == 0
+    unsent = producer.flush(TIMEOUT_S)
+    assert (unsent, refused) == (0, []), f"{topic}: {unsent} unsent, {len(refused)} refused"
 
 
 def write_transactions(site: Site, topic: str, count: int, each: int) -> None:

@@ -9,8 +9,8 @@ import pytest
 from tests.interop.matrix import Peer
 from tests.interop.peers import NEWEST_3, ToolFailed, run_tool
 from tests.interop.peers.tools import TOPICS, acls
-from tests.interop.secured import JAVA, by_plaintext
-from tests.interop.sites import create_topic
+from tests.interop.secured import JAVA
+from tests.interop.sites import by_plaintext, create_topic
 from tests.mirror.daemon import wait_until
 from tests.secured_cluster import USER, SecuredCluster, run_secured_cluster
 from wire.net.security import Mechanism

@@ -18,8 +18,8 @@ from tests.interop.peers import (
     run_tool,
 )
 from tests.interop.peers.tools import CONSOLE_CONSUMER, TOPICS, configs
-from tests.interop.secured import JAVA, SESSION_MS, SecuredKafka, by_plaintext, run_secured
-from tests.interop.sites import Site, create_topic, read_committed, write
+from tests.interop.secured import JAVA, SESSION_MS, SecuredKafka, run_secured
+from tests.interop.sites import Site, by_plaintext, create_topic, read_committed, write
 from tests.mirror.daemon import run_mirror
 from tests.secured_cluster import RIGHT, WRONG, Secured, SecuredCluster, run_secured_cluster
 from tests.zookeeper import run_witness

@@ -196,7 +196,7 @@ def test_the_cluster_and_its_brokers_are_described(tools: Tools, bundled: Runnin
     entity = ("--entity-type", "brokers", "--entity-name", "0")
     said = tools.run(configs(tools.version), "--describe", "--all", *entity)
     assert "log.index.interval.bytes=1024 sensitive=false" in said
-    assert f"advertised.listeners=PLAINTEXT://{bundled.bootstrap.split(',')[0]}" in said
+    assert f" listeners=PLAINTEXT://{bundled.bootstrap.split(',')[0]}" in said
 
 
 def test_a_broker_has_settings_of_its_own_until_they_are_taken_back(tools: Tools) -> None:

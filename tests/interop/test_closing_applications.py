@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 import pytest
 import trio
@@ -213,8 +213,7 @@ async def end_empty_transaction(site: Site, producer_id: int, producer_epoch: in
 
 def open_transaction(at: Stage) -> Producer:
     """Let an application write ten numbers and not commit them."""
-    transactional: Any = ResourceType  # the stubs do not know all of them
-    give(at.dc1.cluster, USER, transactional.TRANSACTIONAL_ID, "*", AclOperation.ALL)
+    give(at.dc1.cluster, USER, ResourceType.TRANSACTIONAL_ID, "*", AclOperation.ALL)
     producer = Producer(at.dc1.client("SASL_PLAINTEXT", transactional_id="late"))
     producer.init_transactions(TIMEOUT_S)
     producer.begin_transaction()

@@ -5,8 +5,9 @@ from typing import Final
 
 import pytest
 
+from tests.interop import compatibility
 from tests.interop.__main__ import BROKEN, NOT_TOLD, SHOWN, told, verdict
-from tests.interop.matrix import PASSED, Row, read_rows, write_rows
+from tests.interop.matrix import FAILED, PASSED, Row, read_rows, write_rows
 from tests.interop.peers import PeerFailed, PeerLost, why_not_run
 from tests.interop.selection import QUICK_CASES, QUICK_FILES, QUICK_PAIR, is_quick
 from tests.interop.sites import PAIRS
@@ -18,7 +19,28 @@ def row(outcome: str) -> Row:
     return Row(subject="s", behaviour="b", against="p", outcome=outcome)
 
 
+def row_of(behaviour: str) -> Row:
+    return Row(subject="s", behaviour=behaviour, against="p", outcome=PASSED)
+
+
 UNKNOWN: Final = row("not run: no registry")
+
+
+def test_the_page_of_files_that_were_run_one_by_one_has_the_rows_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    write_rows([row(FAILED), row_of("other")], first)
+    write_rows([row(PASSED)], second)
+    monkeypatch.setattr(compatibility, "PAGE", tmp_path / "page.md")
+    assert compatibility.main([first, second, tmp_path / "away.json"]) == 0
+    assert "Rows: 2 yes, 0 differs, 0 FAILED" in (tmp_path / "page.md").read_text()
+    assert compatibility.main([tmp_path / "away.json"]) == compatibility.NO_RUN
+
+
+def test_a_run_of_several_days_says_so() -> None:
+    assert compatibility.days([0.0, 60.0]) == "1970-01-01"
+    assert compatibility.days([200_000.0, 0.0]) == "1970-01-01 to 1970-01-03"
 
 
 @pytest.mark.parametrize(

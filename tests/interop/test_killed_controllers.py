@@ -27,6 +27,7 @@ from tests.interop.closing import (
     write_as_user,
 )
 from tests.interop.peers import KAFKA_3_KRAFT, KAFKA_3_ZOOKEEPER, KAFKA_4_KRAFT, Kind
+from tests.interop.rights import denied_creation
 from tests.interop.secured import SecuredKafka
 from tests.interop.sites import Site, commit, committed, end_of, read_committed, write
 from tests.mirror.daemon import run_mirror, wait_until
@@ -88,6 +89,7 @@ def test_whatever_step_a_controller_is_killed_at_the_same_command_goes_on_there_
         there = promote_over_kills(witness, "dc2", at.file, 1)
         assert there.status in {0, 2}, there
         assert fenced(at.file) == {"dc1": [TOPIC], "dc2": []}
+        assert (denied_creation(dc1), denied_creation(dc2)) == ({TOPIC}, set())
         assert refuses_writes(at.dc1)
         assert not refuses_writes(at.dc2)
         assert committed(dc2, GROUP, TOPIC) == 100
@@ -95,6 +97,7 @@ def test_whatever_step_a_controller_is_killed_at_the_same_command_goes_on_there_
         back = promote_over_kills(witness, "dc1", at.file, 2)
         assert back.status in {0, 2}, back
         assert fenced(at.file) == {"dc1": [], "dc2": [TOPIC]}
+        assert (denied_creation(dc1), denied_creation(dc2)) == (set(), {TOPIC})
         assert refuses_writes(at.dc2)
         assert not refuses_writes(at.dc1)
         assert committed(dc1, GROUP, TOPIC) == 100

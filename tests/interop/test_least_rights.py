@@ -41,8 +41,8 @@ from tests.interop.peers import KAFKA_4_KRAFT
 from tests.interop.programs import active_site, run_program
 from tests.interop.rights import KRAFT_AUTHORIZER, held
 from tests.interop.rights import give as give_one
-from tests.interop.secured import SecuredKafka, by_plaintext, run_secured
-from tests.interop.sites import QUIET, Site, committed, create_topic, end_of, write
+from tests.interop.secured import SecuredKafka, run_secured
+from tests.interop.sites import QUIET, Site, by_plaintext, committed, create_topic, end_of, write
 from tests.mirror.daemon import MirrorProcess, run_mirror, wait_until
 from tests.secured_cluster import RIGHT, SCRAM_MODULE, Secured, run_secured_cluster
 from tests.zookeeper import run_witness
@@ -93,6 +93,10 @@ NOT_TRIED: Final = {
     (By.FAILOVER, Thing.GROUPS, Operation.READ): "planned promotions move positions",
     (By.FAILOVER, Thing.TOPICS, Operation.WRITE): "tries the fence of bundled brokers",
     (By.FAILOVER, Thing.CLUSTER, Operation.ALTER_CONFIGS): "closes bundled brokers",
+    (By.MIRROR, Thing.SET_ASIDE, Operation.WRITE): "no site has records of its own",
+    (By.MIRROR, Thing.SET_ASIDE, Operation.CREATE): "no site has records of its own",
+    (By.MIRROR, Thing.MAP, Operation.DELETE): "no site came back empty",
+    (By.MIRROR, Thing.CHECKPOINTS, Operation.DELETE): "no site came back empty",
 }
 """What a promotion of Apache Kafka whose source is lost does not need."""
 
@@ -143,9 +147,10 @@ def _file(path: Path, user: str, secured: Mapping[str, Secured], witness: str) -
     return path
 
 
-def give(at: Stage, program: str) -> None:
+def give(at: Stage, program: str, *options: str) -> None:
     """Give a program's user the rights that `mirror acls` prints, and no others."""
-    told = run_program("mirror.cli", "acls", "--json", "--program", program, str(at.files[program]))
+    words = ("acls", "--json", *options, "--program", program, str(at.files[program]))
+    told = run_program("mirror.cli", *words)
     assert told.returncode == 0, told.stderr
     for entry in json.loads(told.stdout):
         admin = administrator(at.sites[entry["cluster"]])
@@ -310,6 +315,14 @@ def wait_level(at: Stage, mirror: MirrorProcess) -> None:
     )
 
 
+def begin_anew(at: Stage, mirror: MirrorProcess) -> None:
+    """Have a topic mirrored from its beginning, with the rights that this takes beside."""
+    give(at, "mirror", "--orders")
+    run_all("mirror.cli", "restart", "--from-earliest", "dc1-dc2", TOPIC, at.files["mirror"])
+    wait_until("the topic was made again", lambda: "deleted on the target" in mirror.log)
+    wait_level(at, mirror)
+
+
 def run_all(module: str, *arguments: object) -> str:
     """Run a program that has to end well; return what it said."""
     done = run_program(module, *map(str, arguments))
@@ -332,6 +345,7 @@ def test_each_program_does_its_work_with_just_the_rights_that_are_listed(tmp_pat
             change_source(at.sites["dc1"])
             wait_until("what was changed", lambda: has_followed(at.sites["dc2"]))
             assert not mirror.status()["faults"]
+            begin_anew(at, mirror)
             run_all("mirror.cli", "check", at.files["mirror"])
             run_all("spark_audit.cli", "run", "--out", tmp_path / "out", at.files["spark-audit"])
             planned = run_program("failover.cli", "promote", "dc2", str(failover))

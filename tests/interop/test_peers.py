@@ -9,15 +9,19 @@ import pytest
 
 from tests.interop.peers import (
     KAFKA_4_KRAFT,
+    NEWEST_3,
     NEWEST_4,
     NEWEST_MIRROR_MAKER,
     PeerFailed,
     PeerLost,
     PeerUnavailable,
     Site,
+    ToolFailed,
     maven,
     run_kafka,
     run_mirror_maker,
+    run_tool,
+    tools,
 )
 from tests.interop.peers.artifacts import class_path
 from tests.interop.peers.maven import ARCHIVE, VERSION, run_maven
@@ -89,6 +93,14 @@ def test_a_registry_out_of_reach_is_named_with_the_version(
     with pytest.raises(PeerUnavailable, match=rf"cannot resolve Apache Kafka {NEWEST_4}: "):
         class_path(NEWEST_4, cache=tmp_path / "cache")
     assert not list((tmp_path / "cache").glob("*.classpath"))
+
+
+def test_a_tool_of_groups_that_gives_up_has_failed_although_its_status_is_0(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tools, "GROUPS_PATIENCE", ("--timeout", "500"))
+    with pytest.raises(ToolFailed, match="TimeoutException"):
+        run_tool(NEWEST_3, tools.GROUPS, "--bootstrap-server", "127.0.0.1:1", "--list")
 
 
 def test_too_little_memory_or_disk_is_said_beforehand(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_applications_are_let_in_with_the_same_section_over(
     cluster = ClusterConfig(name="dc1", bootstrap=(address,), security=security)
     admin = AdminClient(cluster.client_settings({"log_level": 0}))
     (broker,) = admin.list_topics(timeout=60).brokers.values()
-    assert (broker.host, broker.port) == address
+    assert f"{broker.host}:{broker.port}" == "{}:{}".format(*address)
 
 
 @pytest.mark.parametrize("mechanism", WITH_PASSWORDS, ids=lambda one: one.value)

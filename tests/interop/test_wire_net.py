@@ -18,7 +18,7 @@ from tests.interop.peers.tools import (
 )
 from wire.compression import Compression
 from wire.errors import ErrorCode
-from wire.messages import APIS
+from wire.messages.table import APIS
 from wire.net import Cluster, UnsupportedApi, open_cluster
 from wire.net.operations import (
     EARLIEST,

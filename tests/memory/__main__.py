@@ -18,14 +18,13 @@ import trio
 from mirror.state.in_flight import NEAR
 from runtime.configuration.config import load
 from tests.bench.measure.ledger import RunFailed, run_reported, say
-from tests.bench.measure.processes import cpu_and_memory
-from tests.bench.measure.racers import Mirror
+from tests.bench.measure.processes import cpu_and_memory, peak_bytes
 from tests.bench.measure.results import OURS
 from tests.bench.measure.workloads import KIB, MIB, Workload
 from tests.bench.stage.clusters import Stage, cold_stage, run_apache, run_bundled
 from tests.bench.stage.filling import fill
 from tests.bench.stage.served import create_topic, ends
-from tests.memory.figures import BASE_PARTITIONS, MANY_PARTITIONS, Footprint, most_resident_bytes
+from tests.memory.figures import BASE_PARTITIONS, MANY_PARTITIONS, Footprint
 from wire.net import NetworkFault, open_cluster
 
 EACH: Final = 250
@@ -81,7 +80,7 @@ def _watch(stage: Stage, topics: Sequence[str], workload: Workload, *, limit_s: 
             partitions=workload.partitions * len(topics),
             mirrored_bytes=workload.value_bytes * len(topics),
             buffer_bytes=_buffers(stage, names.source),
-            most_bytes=_peak(mirror),
+            most_bytes=peak_bytes(mirror.pid),
             rest_bytes=rest_bytes,
             rest_load=(ended_s - began_s) / AT_REST_S,
         )
@@ -113,10 +112,6 @@ def _buffers(stage: Stage, source: str) -> int:
     """Return what the configuration lets the mirror's one flow hold."""
     [flow] = load(stage.folder / source / "dc.yaml").flows
     return NEAR.in_flight_bytes + flow.fetch_max_bytes
-
-
-def _peak(mirror: Mirror) -> int:
-    return most_resident_bytes(Path(f"/proc/{mirror.pid}/status").read_text())
 
 
 def _parser() -> argparse.ArgumentParser:

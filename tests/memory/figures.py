@@ -48,11 +48,5 @@ class Footprint:
         )
 
 
-def most_resident_bytes(status: str) -> int:
-    """Return the peak of what was in memory, out of /proc/PID/status (VmHWM, in KiB)."""
-    lines = dict(line.split(":", 1) for line in status.splitlines())
-    return int(lines["VmHWM"].split()[0]) * 1024
-
-
 def _mb(size: int) -> str:
     return f"{size / MB:.0f} MB"

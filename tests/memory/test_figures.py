@@ -1,6 +1,6 @@
 """The verdict on a mirror's memory."""
 
-from tests.memory.figures import MB, Footprint, most_resident_bytes
+from tests.memory.figures import MB, Footprint
 
 
 def footprint(partitions: int, most_mb: int) -> Footprint:
@@ -26,7 +26,3 @@ def test_ten_thousand_partitions_have_a_limit_with_everything() -> None:
 
 def test_the_load_at_rest_is_told_beside_the_memory() -> None:
     assert "at rest, which takes 1.2% of a processor" in str(footprint(10, 200))
-
-
-def test_the_peak_is_read_in_kibibytes() -> None:
-    assert most_resident_bytes("Name:\tpython\nVmHWM:\t  2048 kB\nVmRSS:\t 1 kB\n") == 2 * 1024**2

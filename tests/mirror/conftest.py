@@ -9,5 +9,5 @@ from tests.failover.two_sites import Sites, run_sites
 
 @pytest.fixture(scope="module")
 def sites(witness: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
-    with run_sites(tmp_path_factory.mktemp("sites"), witness) as running:
+    with run_sites(tmp_path_factory.mktemp("sites"), witness, shares_zookeeper=True) as running:
         yield running

@@ -14,7 +14,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from offset_translation.both_ways import translate_both_ways
-from offset_translation.map_records import MapState, map_topic_name
+from offset_translation.map_records import map_topic_name
+from offset_translation.map_state import MapState
 from tests.auditing import compared
 from tests.clusters import RunningCluster
 from tests.dc_yaml import dc_yaml, flow
@@ -48,7 +49,9 @@ SITES = {"dc1": 0, "dc2": 1_000_000}
 
 @pytest.fixture(scope="module")
 def sites(witness: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
-    with run_sites(tmp_path_factory.mktemp("sites"), witness, brokers=2) as running:
+    with run_sites(
+        tmp_path_factory.mktemp("sites"), witness, brokers=2, shares_zookeeper=True
+    ) as running:
         yield running
 
 

@@ -8,12 +8,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
 
-from offset_translation.map_records import (
-    MapState,
-    MirrorProducer,
-    map_topic_name,
-    mirror_producer,
-)
+from offset_translation.map_records import MirrorProducer, map_topic_name, mirror_producer
+from offset_translation.map_state import MapState
 from offset_translation.offset_map import OffsetMap
 from offset_translation.translation import translate
 from tests.clusters import RunningCluster

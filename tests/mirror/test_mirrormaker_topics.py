@@ -21,7 +21,7 @@ def test_heartbeats_arrive_offset_syncs_follow_and_a_promotion_leaves_both_be(
     tmp_path: Path, witness: str
 ) -> None:
     more = "mirrormaker: {heartbeats: true, offset_syncs: source, interval_ms: 200}"
-    with run_sites(tmp_path / "sites", witness) as sites:
+    with run_sites(tmp_path / "sites", witness, shares_zookeeper=True) as sites:
         create_topic(sites.dc1, "beaten")
         produce(sites.dc1, "beaten", range(20))
         with run_mirror(configure(sites, tmp_path, ".*", more)) as mirror:

@@ -44,7 +44,8 @@ LONG = "m" * 5_000
 def sites(tmp_path_factory: pytest.TempPathFactory, witness: str) -> Iterator[Sites]:
     folder = tmp_path_factory.mktemp("sites")
     roomy = {"offset.metadata.max.bytes": "32000"}
-    dc1, dc2 = cluster_in(folder, 1, "dc1", roomy), cluster_in(folder, 1, "dc2")
+    dc1 = cluster_in(folder, 1, "dc1", roomy, shares_zookeeper=True)
+    dc2 = cluster_in(folder, 1, "dc2", shares_zookeeper=True)
     with run_together(dc1, dc2):
         yield Sites(dc1, dc2, witness)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from failover.planning.plan import Refusal, decide
+from failover.planning.plan import decide
+from failover.planning.refusal import Refusal
 from mirror.topics.choice import choices
 from tests.commands import run_mirror_command
 from tests.failover.plans import ALL_WELL, PLANNED

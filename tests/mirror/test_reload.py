@@ -1,11 +1,14 @@
 """A configuration read again: what is taken over, what needs a restart, and what is said."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mirror.reload import Reloaded, reloaded
 from runtime.configuration.config import Policy, load
+from runtime.configuration.topic_sets import TopicSets
+from tests.with_sets import SETS, having, with_sets
 
 FILE = """\
 clusters:
@@ -84,3 +87,24 @@ def test_flows_that_come_and_go_need_a_restart(tmp_path: Path) -> None:
         "flow dc2->dc1 is new",
     )
     assert set(found.flows) == {FLOW}
+
+
+def test_flows_of_sets_are_compared_with_those_that_run(tmp_path: Path) -> None:
+    old = with_sets(tmp_path)
+    running = {flow.name: flow for one in old.by_set().values() for flow in one.flows}
+    faster = tuple(replace(flow, discovery_interval_ms=500) for flow in old.flows)
+    found = reloaded(old, running, replace(old, flows=faster))
+    assert found.needs_restart == ()
+    assert {flow.discovery_interval_ms for flow in found.flows.values()} == {500}
+    assert [flow.topics for flow in found.flows.values()] == [
+        flow.topics for flow in running.values()
+    ]
+
+
+def test_other_sets_need_a_restart_and_nothing_is_taken_over_before(tmp_path: Path) -> None:
+    old = with_sets(tmp_path)
+    running = {flow.name: flow for one in old.by_set().values() for flow in one.flows}
+    found = reloaded(old, running, having(old, TopicSets(named=SETS.named[:1])))
+    assert found == Reloaded(
+        flows=running, taken=(), needs_restart=("failover.sets, and all else",)
+    )

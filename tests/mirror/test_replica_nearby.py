@@ -22,7 +22,8 @@ SENT = f"source broker {LEADER} has replica {FOLLOWER} fetched from, of rack nea
 @pytest.fixture
 def sites(tmp_path: Path, witness: str) -> Iterator[Sites]:
     settings = {"replica.selector.class": RACK_AWARE}
-    dc1, dc2 = cluster_in(tmp_path, 2, "dc1", settings), cluster_in(tmp_path, 1, "dc2")
+    dc1 = cluster_in(tmp_path, 2, "dc1", settings, shares_zookeeper=True)
+    dc2 = cluster_in(tmp_path, 1, "dc2", shares_zookeeper=True)
     with run_together(dc1, dc2):
         yield Sites(dc1, dc2, witness)
 

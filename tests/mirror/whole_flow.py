@@ -4,6 +4,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID
 
 import trio
@@ -75,6 +76,7 @@ async def whole_flow(
     chunk_bytes: int,
     *,
     prepare: Callable[[FakeCluster, MapLog], Awaitable[None]] = _nothing_before,
+    **settings: Any,
 ) -> AsyncIterator[WholeFlow]:
     """Mirror a source log, which two brokers serve, in chunks of so many bytes.
 
@@ -87,6 +89,7 @@ async def whole_flow(
         partition_fetch_bytes=chunk_bytes,
         in_flight_bytes=10_000_000,
         partition_in_flight_bytes=4 * chunk_bytes,
+        **settings,
     )
     flow = FlowState(config=config, measurements=FlowMeasurements(config.name))
     async with (
@@ -111,7 +114,7 @@ async def whole_flow(
         partition.target.expect_topic(map_log.state.target_ids.get(partition.topic_partition))
         partition.target.meet_topic(dc2.topics["t"].topic_id)
         partition.leaders.follow_source(0, 0)
-        partition.leaders.follow_target(0)
+        partition.leaders.follow_target(0, 0)
         flow.partitions.take(partition)
         writers = TargetWriters(flow.for_producing, links)
         reverse_map = ReverseMapReader(config, flow.reverse, links, MemoryWriters())

@@ -14,13 +14,13 @@ from offset_translation.both_ways import (
     translate_both_ways,
 )
 from offset_translation.map_records import (
-    MapState,
     PieceStartKey,
     RunStartKey,
     piece_start,
     run_start,
     withdrawal,
 )
+from offset_translation.map_state import MapState
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from offset_translation.tail import Tail, TailGarbled

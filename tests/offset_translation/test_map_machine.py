@@ -5,13 +5,8 @@ from bisect import bisect_left
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from offset_translation.map_records import (
-    MapState,
-    PieceStartKey,
-    encode_key,
-    piece_start,
-    withdrawal,
-)
+from offset_translation.map_records import PieceStartKey, encode_key, piece_start, withdrawal
+from offset_translation.map_state import MapState
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from offset_translation.translation import translate

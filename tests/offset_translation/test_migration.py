@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offset_translation.map_records import MapState
-from offset_translation.migration import Agreed, Seed, find_agreed, seed_records
+from offset_translation.map_state import MapState
+from offset_translation.migration import Seed, SharedTail, find_agreed, seed_records
 from offset_translation.offset_map import OffsetMap
 from offset_translation.offset_sync import OffsetSync
 from offset_translation.rebuilding import CannotAlign, LogDigest
@@ -76,7 +76,7 @@ def test_the_map_goes_on_at_the_end_and_knows_the_synced_records() -> None:
     source  ..a......b......cc.d | 30     a, b: offset syncs; cc.d: agreed
     target  3 5      9      12   | 15
     """
-    agreed = Agreed(source=[25, 26, 28], target=[12, 13, 14])
+    agreed = SharedTail(source=[25, 26, 28], target=[12, 13, 14])
     known = seeded(
         Seed(partition=PLACE, agreed=agreed, target_start=3, target_end=15), [(10, 5), (17, 9)]
     )
@@ -94,7 +94,7 @@ def test_the_map_goes_on_at_the_end_and_knows_the_synced_records() -> None:
 
 
 def test_a_log_that_agrees_from_its_start_is_mapped_without_runs() -> None:
-    agreed = Agreed(source=[4, 5, 7], target=[0, 1, 2])
+    agreed = SharedTail(source=[4, 5, 7], target=[0, 1, 2])
     known = seeded(Seed(partition=PLACE, agreed=agreed, target_start=0, target_end=3), [(5, 1)])
     assert len(known.runs) == 0
     assert [translate(known, offset) for offset in (4, 5, 6, 7, 8)] == [0, 1, 2, 2, 3]
@@ -102,7 +102,7 @@ def test_a_log_that_agrees_from_its_start_is_mapped_without_runs() -> None:
 
 def test_a_marker_behind_the_last_record_is_nobodys_record() -> None:
     """MirrorMaker with exactly-once support ends its transactions with one."""
-    agreed = Agreed(source=[4, 5], target=[0, 1])
+    agreed = SharedTail(source=[4, 5], target=[0, 1])
     known = seeded(Seed(partition=PLACE, agreed=agreed, target_start=0, target_end=3), [])
     assert (known.mirrored_source_end, known.runs.start_of(known.place_end)) == (6, 3)
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from offset_translation import checkpoint, map_records
 from offset_translation.binary import MalformedRecord
-from offset_translation.map_records import MapState, MirrorProducer, Seal
+from offset_translation.map_records import MirrorProducer, Seal
+from offset_translation.map_state import MapState
 from offset_translation.runs import Place
 from tests.offset_translation.strategies import INT32, INT64, TOPICS
 from wire.topic_partition import TopicPartition

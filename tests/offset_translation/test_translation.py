@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offset_translation.map_records import (
-    MapState,
     PieceStartKey,
     decode_key,
     piece_start,
     trimmed,
     withdrawal,
 )
+from offset_translation.map_state import MapState
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from offset_translation.translation import (

@@ -21,7 +21,7 @@ from runtime.coordination.zookeeper_access import (
     Grant,
     Login,
     LoginMechanism,
-    Right,
+    NodeRight,
     ZooKeeperAccess,
     digest_identity,
 )
@@ -77,7 +77,8 @@ async def test_what_one_login_makes_no_other_reads_writes_or_deletes(empty_zooke
         await zookeeper.transaction([Create(path="/p/pair", data=b"x")])
         await zookeeper.ensure("/p/mirror/flow")
         assert [one async for one in find_foreign_rights(zookeeper, ours, "/p")] == []
-    for access in (OPEN, ZooKeeperAccess(login=digest("wrong"))):
+    shown = (OPEN, "no login"), (ZooKeeperAccess(login=digest("wrong")), "user 'dr'")
+    for access, who in shown:
         async with session(empty_zookeeper, access) as zookeeper:
             for attempt in (
                 lambda: zookeeper.get("/p/active"),
@@ -88,7 +89,7 @@ async def test_what_one_login_makes_no_other_reads_writes_or_deletes(empty_zooke
                 lambda: zookeeper.transaction([Create(path="/p/x")]),
                 lambda: zookeeper.set_rights("/p/active"),
             ):
-                with pytest.raises(NotAllowed, match="another login than ours"):
+                with pytest.raises(NotAllowed, match=rf"another login than ours \({who}"):
                     await attempt()
     async with session(empty_zookeeper, ours) as zookeeper:
         node = await zookeeper.get("/p/active")
@@ -100,8 +101,8 @@ async def test_what_one_login_makes_no_other_reads_writes_or_deletes(empty_zooke
 async def test_applications_may_follow_and_hand_over_and_no_more(empty_zookeeper: str) -> None:
     of_apps = replace(digest("theirs"), username="apps")
     shared = {
-        "/p/active": Grant(of_apps.identity, Right.READ),
-        "/p/groups": Grant(of_apps.identity, Right.READ | Right.CREATE),
+        "/p/active": Grant(of_apps.identity, NodeRight.READ),
+        "/p/groups": Grant(of_apps.identity, NodeRight.READ | NodeRight.CREATE),
         "/p/groups/": Grant(of_apps.identity, ALL),
     }
     ours = ZooKeeperAccess(login=digest("right"), shared=shared)
@@ -166,7 +167,10 @@ async def test_a_server_with_tls_lets_in_who_it_knows(
         ca=certificates.ca,
         certificate=certificates.client,
         key=certificates.key(certificates.client),
+        key_path="coordination.tls",
     )
+    gone = replace(client, ca=tmp_path / "gone.pem")
+    strange = replace(client, ca=certificates.strange_ca)
     doors = ServerDoors(keys=_keys(certificates), authorities=certificates.ca)
     async with run_zookeeper(tmp_path / "zookeeper", doors=doors) as server:
         async with session(
@@ -180,8 +184,12 @@ async def test_a_server_with_tls_lets_in_who_it_knows(
             (ZooKeeperAccess(), "connection"),
             (ZooKeeperAccess(tls=Tls(ca=certificates.ca)), "certificate required|connection"),
             (
-                ZooKeeperAccess(tls=replace(client, ca=certificates.strange_ca)),
-                "TLS: .*certificate",
+                ZooKeeperAccess(tls=strange),
+                "TLS: .* is not trusted: .* .trusted is coordination.tls.ca: /.*/strange.pem",
+            ),
+            (
+                ZooKeeperAccess(tls=gone),
+                "TLS: No such file or directory .trusted is coordination.tls.ca: /.*/gone.pem",
             ),
         ):
             with pytest.raises(ZooKeeperUnreachable, match=f"did not answer within 2 s.*({why})"):
@@ -204,7 +212,10 @@ async def _logs_in(hosts: str, file: Path) -> None:
     access = ZooKeeperAccess(login=login)
     async with session(hosts, ZooKeeperAccess(login=digest("another"))) as zookeeper:
         await zookeeper.create("/p")
-    with pytest.raises(ZooKeeperUnreachable, match="the login is refused"):
+    with pytest.raises(
+        ZooKeeperUnreachable,
+        match=r"the login is refused .user 'dr' with the password in .*password",
+    ):
         async with session(hosts, access, 2_000):
             pass
     async with trio.open_nursery() as nursery:

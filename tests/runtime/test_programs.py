@@ -111,7 +111,7 @@ def test_without_an_installed_package_the_version_is_called_unknown(
 ) -> None:
     monkeypatch.setattr(command_parser, "PACKAGE", "kafka-disaster-recovery-not-installed")
     with pytest.raises(PackageNotFoundError):
-        installed_version(command_parser.PACKAGE)
+        installed_version("kafka-disaster-recovery-not-installed")
     assert mirror.cli.main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("mirror unknown: ")
 
@@ -150,6 +150,25 @@ def test_commands_import_what_they_need_and_no_more(tmp_path: Path) -> None:
     unwanted = {"confluent_kafka", "numpy", "pandas", "pyarrow", "pyspark"}
     assert imported_by("failover", "status", str(away)).isdisjoint(unwanted)
     assert imported_by("mirror", "pause", "dc1-dc2", str(away)).isdisjoint(unwanted)
+    assert "pandas" not in imported_by("spark-audit", "history", str(away)), "1.1 s of processor"
+
+
+def test_a_look_loads_nothing_that_a_promotion_or_a_daemon_needs() -> None:
+    """`failover status` is typed in a hurry: half of its time was such imports."""
+    text = (
+        "import sys, json; from failover.cli import PROGRAM\n"
+        "PROGRAM.parse(['status', 'dc.yaml']).command.load()\n"
+        "print(json.dumps(list(sys.modules)))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", text], cwd=CHECKOUT, capture_output=True, text=True, check=True
+    )
+    loaded = set(json.loads(ended.stdout))
+    assert "failover.view.status" in loaded
+    unwanted = {"failover.promote", "failover.moving.effects", "failover.planning.plan"}
+    unwanted |= {"failover.view.snapshot", "runtime.rights.outlook", "offset_translation"}
+    unwanted |= {"prometheus_client", "runtime.pages.metrics"}
+    assert loaded.isdisjoint(unwanted)
 
 
 SHELL_COMPLETES: Final = r"""
@@ -173,7 +192,7 @@ echo "${COMPREPLY[@]}"
         ("mirror completion z", "zsh"),
         ("failover pro", "promote"),
         ("spark-audit run --out", "--output"),
-        ("broker up --zoo", "--zookeeper-port"),
+        ("broker up --zookeeper-", "--zookeeper-port"),
         ("broker topics des", "describe"),
         ("broker groups reset-offsets --to-e", "--to-earliest"),
     ],

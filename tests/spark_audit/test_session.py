@@ -5,7 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from threading import Event
 from time import monotonic
@@ -20,14 +20,16 @@ from spark_audit.masters import absent_master
 from spark_audit.scan.reading import run_groups
 from spark_audit.session import (
     PANDAS_COMPLAINT,
-    Cluster,
+    SparkCluster,
     SparkFailed,
     open_session,
+    signals_go_before,
     spark_failures,
     wrap_java,
 )
 from tests.clusters import is_alive
 from tests.dc_yaml import NOWHERE
+from tests.doubles.local_spark import LocalSpark
 
 START_TIMEOUT_S = 120
 
@@ -36,18 +38,11 @@ import signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 from spark_audit.session import open_session
 with open_session() as spark:
-    print(spark.parallelize(range(5)).count(), flush=True)
+    print(spark.parallelize(range(5)).count(), "pandas" in sys.modules, flush=True)
+    import pandas
+    print(pandas.__name__, flush=True)
     while True:
         spark.parallelize(range(100_000)).count()
-"""
-WITHOUT_PANDAS = """
-import sys
-from spark_audit.session import open_session
-with open_session() as spark:
-    spark.parallelize(range(5)).count()
-    print("pandas" in sys.modules)
-import pandas
-print(pandas.__name__)
 """
 KILLED = """
 import os, signal
@@ -73,9 +68,30 @@ def test_the_wrapped_java_drops_the_module_that_small_runtimes_lack(tmp_path: Pa
     assert done.stdout.splitlines() == ["-Da=b c", "Main"]
 
 
+@pytest.mark.parametrize("told", [SystemExit(143), KeyboardInterrupt()], ids=repr)
+def test_a_signal_goes_before_what_its_unwinding_met(told: BaseException) -> None:
+    with pytest.raises(type(told)) as ended, signals_go_before():
+        _unwind(told)
+    assert ended.value is told
+
+
+def _unwind(told: BaseException) -> None:
+    """Be told to go, and meet the rest of a call that this has cut in two."""
+    try:
+        raise told
+    finally:
+        raise KeyError("c")
+
+
+def test_without_a_signal_what_was_raised_stays() -> None:
+    with pytest.raises(KeyError), signals_go_before():
+        raise KeyError("c")
+
+
 @pytest.mark.integration
 @pytest.mark.parametrize("is_up", [False, True], ids=["while it starts", "at work"])
 def test_a_signal_ends_the_jvm_and_removes_its_files(tmp_path: Path, *, is_up: bool) -> None:
+    """Once it is up, it has done so without pandas, which others may still import."""
     program = subprocess.Popen(
         [sys.executable, "-c", PROGRAM],
         env={**os.environ, "TMPDIR": str(tmp_path)},
@@ -85,10 +101,11 @@ def test_a_signal_ends_the_jvm_and_removes_its_files(tmp_path: Path, *, is_up: b
     jvm = _wait_for_jvm(tmp_path)
     assert program.stdout is not None
     if is_up:
-        assert program.stdout.readline() == "5\n"
-    program.send_signal(signal.SIGTERM)
-    assert program.wait(START_TIMEOUT_S) == 143
-    program.stdout.close()
+        assert program.stdout.readline() == "5 False\n"
+        assert program.stdout.readline() == "pandas\n"
+    with program:
+        program.send_signal(signal.SIGTERM)
+        assert program.wait(START_TIMEOUT_S) == 143
     assert not is_alive(jvm)
     assert [path for path in tmp_path.iterdir() if path.name.startswith("spark-audit")] == []
 
@@ -122,18 +139,6 @@ def test_a_jvm_that_is_killed_as_when_memory_runs_out_is_a_failure_of_spark(
 
 
 @pytest.mark.integration
-def test_spark_starts_without_pandas_which_others_may_still_import() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_PANDAS],
-        capture_output=True,
-        text=True,
-        timeout=START_TIMEOUT_S,
-        check=True,
-    )
-    assert done.stdout == "False\npandas\n"
-
-
-@pytest.mark.integration
 def test_what_a_worker_raises_is_a_failure_of_spark(spark: SparkContext) -> None:
     def fail(_: int) -> Iterator[pa.RecordBatch]:
         raise ValueError("no such thing")
@@ -153,6 +158,17 @@ def test_workers_import_no_pandas_and_their_rows_come_back(spark: SparkContext) 
 
     rows = run_groups(spark, [3, 5], work, schema).to_pylist()
     assert rows == [{"group": 3, "has_pandas": False}, {"group": 5, "has_pandas": False}]
+
+
+@pytest.mark.integration
+def test_the_double_of_spark_deals_and_collects_as_spark_does(spark: SparkContext) -> None:
+    def work(items: Iterable[int]) -> Iterator[list[int]]:
+        yield list(items)
+
+    for items, count in ((range(2), 2), (range(5), 2), (range(7), 3), (range(2), 3)):
+        of_spark = spark.parallelize(items, count).mapPartitions(work).collect()
+        assert LocalSpark().parallelize(items, count).mapPartitions(work).collect() == of_spark
+    assert LocalSpark().defaultParallelism == spark.defaultParallelism
 
 
 @pytest.mark.integration
@@ -185,6 +201,28 @@ Traceback (most recent call last):
 ValueError: no such thing
 of two lines
 """
+DAEMON_LACKS = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collect.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 0.0 failed
+Error from python worker:
+  Traceback (most recent call last):
+    File "<frozen runpy>", line 198, in _run_module_as_main
+    File "spark_reader.py", line 6, in <module>
+      import pyarrow as pa
+  ModuleNotFoundError: No module named 'pyarrow'
+PYTHONPATH was:
+  /spark/pyspark.zip:/checkout
+org.apache.spark.SparkException: EOFException occurred while reading the port number.
+\tat org.apache.spark.errors.SparkCoreErrors$.eofExceptionWhileReadPortNumberError(S.scala:55)
+"""
+LACKS = """Traceback (most recent call last):
+  File "worker.py", line 1, in main
+ModuleNotFoundError: No module named 'xxhash'
+"""
+NOT_FOUND = "ModuleNotFoundError: No module named"
+NEEDED = (
+    "; `spark-audit package` says what workers need. `--conf spark.pyspark.python` says which "
+    "Python workers run."
+)
 
 
 @pytest.mark.parametrize(
@@ -199,6 +237,11 @@ of two lines
             ),
         ),
         (ON_ITS_WAY, "Spark: a worker raised ValueError: no such thing"),
+        (
+            DAEMON_LACKS,
+            f"Spark: a worker ended before it began: {NOT_FOUND} 'pyarrow'{NEEDED}",
+        ),
+        (LACKS, f"Spark: a worker raised {NOT_FOUND} 'xxhash'{NEEDED}"),
         ("", "Spark: a worker raised PythonException"),
     ],
 )
@@ -209,7 +252,7 @@ def test_of_what_a_worker_raises_the_line_is_told_that_names_it(said: str, line:
 
 
 def test_a_master_that_is_not_there_is_named_before_a_jvm_is_started() -> None:
-    cluster = Cluster(master=f"spark://{NOWHERE}")
+    cluster = SparkCluster(master=f"spark://{NOWHERE}")
     no_java = Path("/no/java")
     reason = f"Spark: the master {NOWHERE} is not there: "
     with pytest.raises(SparkFailed, match=reason), open_session(cluster=cluster, java=no_java):

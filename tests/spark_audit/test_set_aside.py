@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 
 from offset_translation import map_records
+from runtime.diverged import RESTORED
 from spark_audit.compare import settling
 from spark_audit.flow_audit import audit_flow
 from spark_audit.result.coverage import Share, coverage
 from spark_audit.snapshot.origins import Arrivals
 from spark_audit.snapshot.set_aside import parts_of
 from tests.spark_audit.audits import planner_of
-from tests.spark_audit.logs import MemoryReader, Pair, snapshot_of
+from tests.spark_audit.logs import MemoryReader, Pair, snapshot_of, time_of
+from wire.record_batch import Record, build_batch
 
 
 def audited(pair: Pair, promotion: int | None = None) -> tuple[list[Any], Mapping[str, Any]]:
@@ -45,6 +47,25 @@ def test_what_was_set_aside_is_explained_and_nothing_is_lost(*, is_last: bool) -
     assert shares[Share.SET_ASIDE] == 3
     assert sum(shares.values()) == summary["source_stop"]
     assert shares[Share.NOT_COMPARED] == 0
+
+
+@pytest.mark.parametrize("gap", [1, 2], ids=["the copy was taken", "the lost one as well"])
+def test_a_value_that_sets_a_key_back_is_no_other_form_of_the_one_it_repeats(gap: int) -> None:
+    """Its time, key and value are those of the record whose copy a cleaner took because of it."""
+    pair = Pair()
+    pair.source.is_compacted = pair.target.is_compacted = True
+    pair.mirror("a")
+    pair.target.append("k@1:kept")
+    pair.source.skip(gap)
+    if gap == 1:
+        pair.source.append("k@2:lost")
+    restored = Record(3, time_of("k@1:kept"), b"k", b"k@1:kept", (RESTORED,))
+    pair.source.append_bytes(build_batch([restored], base_offset=3), 1)
+    pair.mirror("f", "g")
+    pair.set_aside = ((2, 4),)
+    found, summary = audited(pair)
+    assert found == []
+    assert summary["explained"] == (3 if gap == 1 else 2)
 
 
 def test_what_does_not_lie_aside_is_lost() -> None:

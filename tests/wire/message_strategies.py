@@ -9,17 +9,17 @@ from typing import Any
 from hypothesis import strategies as st
 
 from wire.errors import ErrorCode
-from wire.messages import APIS
-from wire.schema.plan import Array, Plan, Primitive, Shape, Slot, Structure, plan, top_level
-from wire.schema.vocabulary import Kind
+from wire.messages.table import APIS
+from wire.schema.plan import Array, FieldPlan, Primitive, Shape, Slot, Structure, plan, top_level
+from wire.schema.vocabulary import PrimitiveKind
 
 _RANGES = {
-    Kind.INT8: (-(2**7), 2**7 - 1),
-    Kind.INT16: (-(2**15), 2**15 - 1),
-    Kind.UINT16: (0, 2**16 - 1),
-    Kind.INT32: (-(2**31), 2**31 - 1),
-    Kind.UINT32: (0, 2**32 - 1),
-    Kind.INT64: (-(2**63), 2**63 - 1),
+    PrimitiveKind.INT8: (-(2**7), 2**7 - 1),
+    PrimitiveKind.INT16: (-(2**15), 2**15 - 1),
+    PrimitiveKind.UINT16: (0, 2**16 - 1),
+    PrimitiveKind.INT32: (-(2**31), 2**31 - 1),
+    PrimitiveKind.UINT32: (0, 2**32 - 1),
+    PrimitiveKind.INT64: (-(2**63), 2**63 - 1),
 }
 
 MESSAGE_CLASSES: list[type[Any]] = [
@@ -44,12 +44,12 @@ def _messages(name: str, version: int) -> st.SearchStrategy[Any]:
     return _structures(top_level(cls, version))
 
 
-def _structures(layout: Plan) -> st.SearchStrategy[Any]:
+def _structures(layout: FieldPlan) -> st.SearchStrategy[Any]:
     there = layout.present + layout.tagged
     return st.builds(layout.cls, **{slot.name: _values(slot, layout) for slot in there})
 
 
-def _values(slot: Slot, layout: Plan) -> st.SearchStrategy[Any]:
+def _values(slot: Slot, layout: FieldPlan) -> st.SearchStrategy[Any]:
     if slot.name.endswith("error_code"):
         return st.sampled_from([int(code) for code in ErrorCode])
     if slot.name.endswith("_ms"):
@@ -58,7 +58,7 @@ def _values(slot: Slot, layout: Plan) -> st.SearchStrategy[Any]:
     return _shaped(slot.shape, layout)
 
 
-def _shaped(shape: Shape, layout: Plan) -> st.SearchStrategy[Any]:
+def _shaped(shape: Shape, layout: FieldPlan) -> st.SearchStrategy[Any]:
     match shape:
         case Primitive(kind=kind):
             values = _primitives(kind)
@@ -69,17 +69,17 @@ def _shaped(shape: Shape, layout: Plan) -> st.SearchStrategy[Any]:
     return st.none() | values if shape.nullable else values
 
 
-def _primitives(kind: Kind) -> st.SearchStrategy[Any]:
+def _primitives(kind: PrimitiveKind) -> st.SearchStrategy[Any]:
     match kind:
-        case Kind.BOOLEAN:
+        case PrimitiveKind.BOOLEAN:
             return st.booleans()
-        case Kind.FLOAT64:
+        case PrimitiveKind.FLOAT64:
             return st.floats(allow_nan=False)
-        case Kind.UUID:
+        case PrimitiveKind.UUID:
             return st.uuids()
-        case Kind.STRING:
+        case PrimitiveKind.STRING:
             return st.text(max_size=12)
-        case Kind.BYTES | Kind.RECORDS:
+        case PrimitiveKind.BYTES | PrimitiveKind.RECORDS:
             return st.binary(max_size=20)
         case _:
             return st.integers(*_RANGES[kind])

@@ -11,7 +11,6 @@ from wire.errors import ErrorCode
 from wire.headers import (
     RequestHeader,
     correlation_id_of,
-    decode_request_header,
     decode_response,
     encode_request,
     encode_response,
@@ -20,6 +19,7 @@ from wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersio
 from wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from wire.primitives import MalformedMessage
+from wire.request_headers import decode_request_header
 from wire.schema import decode
 
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")

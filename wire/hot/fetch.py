@@ -70,7 +70,7 @@ class Session(NamedTuple):
     epoch: int = -1
 
 
-class Limits(NamedTuple):
+class FetchLimits(NamedTuple):
     """The limits of one answer as a whole."""
 
     max_wait_ms: int
@@ -113,7 +113,7 @@ def version_for(version: int, topic_ids: Iterable[UUID]) -> int:
 
 def request_body(
     version: int,
-    limits: Limits,
+    limits: FetchLimits,
     session: Session,
     wanted: Mapping[TopicKey, Sequence[Wanted]],
     forgotten: Mapping[TopicKey, Sequence[int]],
@@ -147,7 +147,7 @@ def _topic(key: TopicKey, version: int) -> bytes:
 
 def _message(
     version: int,
-    limits: Limits,
+    limits: FetchLimits,
     session: Session,
     wanted: Mapping[TopicKey, Sequence[Wanted]],
     forgotten: Mapping[TopicKey, Sequence[int]],

@@ -31,7 +31,7 @@ class ElectLeadersResponse:
     FLEXIBLE_SINCE: ClassVar[int] = 2
 
     throttle_time_ms: int32 = 0
-    error_code: int16 = since(1, default=0)
+    error_code: int16 = since(1, default=0, ignorable=True)
     replica_election_results: tuple[ReplicaElectionResult, ...]
 
 

@@ -1,4 +1,4 @@
-"""Metadata, key 3, v0-12: brokers, topics, partitions and their leaders.
+"""Metadata, key 3, v0-13: brokers, topics, partitions and their leaders.
 
 v1: response rack, is_internal, controller_id
 v2: response cluster_id
@@ -14,6 +14,7 @@ v10: request topic_id; response topic_id (KIP-516)
 v11: request without include_cluster_authorized_operations; response without
     cluster_authorized_operations (KIP-700)
 v12: topics may be asked for by id (KIP-516)
+v13: response error_code (KIP-1102)
 """
 
 from typing import ClassVar
@@ -66,7 +67,7 @@ class MetadataResponse:
     """The cluster as one broker sees it."""
 
     API_KEY: ClassVar[int] = 3
-    VERSIONS: ClassVar[range] = range(13)
+    VERSIONS: ClassVar[range] = range(14)
     FLEXIBLE_SINCE: ClassVar[int] = 9
 
     throttle_time_ms: int32 = since(3, default=0, ignorable=True)
@@ -75,6 +76,7 @@ class MetadataResponse:
     controller_id: int32 = since(1, default=-1, ignorable=True)
     topics: tuple[MetadataResponseTopic, ...]
     cluster_authorized_operations: int32 = since(8, until=10, default=-(2**31))
+    error_code: int16 = since(13, default=0, ignorable=True)
 
 
 @message
@@ -88,7 +90,7 @@ class MetadataRequest:
     """Ask for some topics or, with null (an empty list in v0), for all."""
 
     API_KEY: ClassVar[int] = 3
-    VERSIONS: ClassVar[range] = range(13)
+    VERSIONS: ClassVar[range] = range(14)
     FLEXIBLE_SINCE: ClassVar[int] = 9
     RESPONSE: ClassVar[type[MetadataResponse]] = MetadataResponse
 

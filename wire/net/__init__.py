@@ -12,7 +12,7 @@ from wire.net.errors import (
     UnsupportedApi,
 )
 from wire.net.metadata import BrokerView, ClusterView, PartitionView, TopicView
-from wire.net.pending import Pending
+from wire.net.pending import PendingAnswer
 from wire.net.transport import Address
 
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
     "ConnectionClosed",
     "NetworkFault",
     "PartitionView",
-    "Pending",
+    "PendingAnswer",
     "RequestRefused",
     "RequestTimedOut",
     "TopicView",

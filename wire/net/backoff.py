@@ -1,14 +1,11 @@
 """How long to leave a broker alone after it could not be reached. Pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-FIRST_DELAY_S: Final = 0.05
-"""Kafka's reconnect.backoff.ms."""
-LONGEST_DELAY_S: Final = 1.0
-"""Kafka's reconnect.backoff.max.ms."""
-FIRST_REFUSED_DELAY_S: Final = 1.0
-LONGEST_REFUSED_DELAY_S: Final = 30.0
+from wire.net.client_settings import UNSET, Growing
+
+REFUSED: Final = Growing(first_ms=1_000, longest_ms=30_000)
 """After refused credentials: brokers count them, and some lock the account."""
 _SPREAD: Final = 0.2
 
@@ -19,12 +16,11 @@ class Backoff:
 
     failures: int = 0
     not_before: float = float("-inf")
+    pauses: Growing = UNSET.reconnect
+    """Between attempts that nobody refused."""
 
     def after_failure(self, now: float, luck: float, *, was_refused: bool = False) -> "Backoff":
         """Return the state after one more failure; `luck` in [0, 1) spreads clients by +-20 %."""
-        first = FIRST_REFUSED_DELAY_S if was_refused else FIRST_DELAY_S
-        longest = LONGEST_REFUSED_DELAY_S if was_refused else LONGEST_DELAY_S
-        # The exponent is bounded: a broker may be away for weeks.
-        delay = min(first * 2 ** min(self.failures, 16), longest)
+        delay = (REFUSED if was_refused else self.pauses).after_s(self.failures + 1)
         delay *= 1 - _SPREAD + 2 * _SPREAD * luck
-        return Backoff(failures=self.failures + 1, not_before=now + delay)
+        return replace(self, failures=self.failures + 1, not_before=now + delay)

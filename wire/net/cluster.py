@@ -19,6 +19,9 @@ from wire.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 from wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from wire.net.any_answer import first_answer
+from wire.net.backoff import Backoff
+from wire.net.client_settings import SYSTEMS_OWN, UNSET, ClientSettings
 from wire.net.connecting import ConnectionSettings
 from wire.net.connection import DEFAULT_REQUEST_TIMEOUT_MS, Connection, MaySend, always
 from wire.net.errors import (
@@ -33,14 +36,17 @@ from wire.net.pool import ConnectionPool
 from wire.net.retries import code_of
 from wire.net.security import PLAINTEXT, Security
 from wire.net.tls import TlsDial
-from wire.net.transport import SYSTEMS_OWN, Address, Dial, dial_tcp
-from wire.net.turns import Question, Turns, question, question_of_groups
+from wire.net.transport import Address, Dial, dial_tcp
+from wire.net.turns import BrokerTurns, Question, question, question_of_groups
 from wire.schema import Request
 
 R = TypeVar("R")
 
 SEVERAL_COORDINATORS_SINCE: Final = 4
 """The version of FindCoordinator that takes several groups at once, in a field of its own."""
+NEWEST_METADATA: Final = 12
+"""Brokers may send those who ask by a later one to their bootstrap servers (KIP-1102). We name the
+cluster that we mean, also one that is closed to others."""
 
 
 @asynccontextmanager
@@ -60,21 +66,25 @@ async def open_cluster(  # noqa: PLR0913 - settings, each with its default
     Faults say `name` before the address. `dial` is for tests: it takes the place of TCP and TLS.
     `may_send` is asked before anything is handed to a socket; its no closes the connection. What a
     broker's host has not taken after `undelivered_ms` the system takes back (`connect_socket`).
+    `request_timeout_ms` is for where `security.client` has none.
     """
-    plain = partial(dial_tcp, undelivered_ms=undelivered_ms)
+    client = security.client
+    sockets = client.sockets(undelivered_ms)
+    plain = partial(dial_tcp, settings=sockets)
     settings = ConnectionSettings(
         client_id=client_id,
         cluster_name=name,
         sasl=security.sasl,
-        request_timeout_ms=request_timeout_ms,
-        dial=dial or (plain if security.tls is None else TlsDial(security.tls, undelivered_ms)),
+        request_timeout_ms=client.request_timeout_ms or request_timeout_ms,
+        dial=dial or (plain if security.tls is None else TlsDial(security.tls, sockets)),
         may_send=may_send,
+        backoff=Backoff(pauses=client.reconnect),
     )
     try:
         async with trio.open_nursery() as nursery:
             pool = ConnectionPool(nursery, settings)
             try:
-                yield Cluster(pool, bootstrap)
+                yield Cluster(pool, bootstrap, client)
             finally:
                 pool.close("the client is closed")
                 nursery.cancel_scope.cancel()
@@ -91,11 +101,17 @@ async def open_cluster(  # noqa: PLR0913 - settings, each with its default
 class Cluster:
     """Routes requests. Any number of tasks may use it at once."""
 
-    def __init__(self, pool: ConnectionPool, bootstrap: Sequence[Address]) -> None:
+    def __init__(
+        self,
+        pool: ConnectionPool,
+        bootstrap: Sequence[Address],
+        settings: ClientSettings = UNSET,
+    ) -> None:
         self._pool = pool
+        self._retry = settings.retry
         self._bootstrap = tuple(bootstrap)
         self._cache = MetadataCache()
-        self._turns = Turns()
+        self._turns = BrokerTurns()
         self._one_refresh = trio.Lock()
         self._failed_refreshes = 0
         self._refused: str | None = None
@@ -146,6 +162,17 @@ class Cluster:
             await self._refresh(topics, even_if_fresh=refresh)
         return self._cache.view(topics)
 
+    async def wait_answer(self) -> None:
+        """Return once any broker answers, though others hang.
+
+        They are asked one soon after the other, and the first answer ends it. Raises
+        AuthenticationFailed where none answers and some broker does not believe us, and
+        BrokerUnreachable, with each reason, once none is left.
+        """
+        addresses = self._pool.soonest_first((*self._known(), *self._bootstrap))
+        answer = await first_answer([partial(self._ask_at, address) for address in addresses])
+        self._cache.learn(answer, trio.current_time(), of_all_topics=False)
+
     def forget(self, topic: str) -> None:
         """Drop the cached leaders of a topic, after NOT_LEADER_OR_FOLLOWER and its like."""
         self._cache.forget(topic)
@@ -153,6 +180,10 @@ class Cluster:
     def forget_coordinator(self, group_id: str) -> None:
         """Drop the cached coordinator of a group, after NOT_COORDINATOR and its like."""
         self._coordinators.pop(group_id, None)
+
+    async def pause(self, failures: int) -> None:
+        """Wait before the next try, after so many in a row that were answered `not now`."""
+        await trio.sleep(self._retry.after_s(failures))
 
     async def any_connection(self) -> Connection:
         """Return a connection to any broker; BrokerUnreachable, with each reason, if none is.
@@ -275,13 +306,13 @@ class Cluster:
         """
         asked = question(topics)
         connection = await self._next_in_turn(asked)
-        answer = await connection.request(_metadata_request(topics))
+        answer = await _ask_metadata(connection, topics)
         lost = self._cache.lost(answer, of_all_topics=topics is None)
         others = self._open_others(asked)
         if not lost or not others:
             return answer
         other = await self._pool.connection(others[0])
-        return with_second_opinion(answer, await other.request(_metadata_request(lost)))
+        return with_second_opinion(answer, await _ask_metadata(other, lost))
 
     async def _next_in_turn(self, asked: Question) -> Connection:
         others = self._open_others(asked)
@@ -293,12 +324,22 @@ class Cluster:
         self._turns.note(asked, address)
         return connection
 
+    async def _ask_at(self, address: Address) -> MetadataResponse:
+        return await _ask_metadata(await self._pool.connection(address), ())
+
     def _open_others(self, asked: Question) -> list[Address]:
         known = self._turns.others(asked, self._known())
         return [address for address in known if self._pool.is_open(address)]
 
     def _known(self) -> list[Address]:
         return [broker.address for broker in self._cache.brokers.values()]
+
+
+async def _ask_metadata(connection: Connection, topics: Sequence[str] | None) -> MetadataResponse:
+    request = _metadata_request(topics)
+    version = min(connection.version_of(request), NEWEST_METADATA)
+    answer: MetadataResponse = await connection.request(request, version=version)
+    return answer
 
 
 def _metadata_request(topics: Sequence[str] | None) -> MetadataRequest:

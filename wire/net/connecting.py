@@ -7,6 +7,7 @@ import trio
 
 from wire.errors import ErrorCode
 from wire.messages.api_versions import ApiVersionsRequest
+from wire.net.backoff import Backoff
 from wire.net.buffers import BufferPool
 from wire.net.connection import DEFAULT_REQUEST_TIMEOUT_MS, Connection, MaySend, always
 from wire.net.errors import AuthenticationFailed, BrokerUnreachable, NetworkFault
@@ -40,6 +41,8 @@ class ConnectionSettings:
     dial: Dial = dial_tcp
     buffers: BufferPool = field(default_factory=BufferPool)
     may_send: MaySend = always
+    backoff: Backoff = field(default_factory=Backoff)
+    """Of a broker that has not failed yet."""
 
 
 async def connect(
@@ -64,7 +67,7 @@ async def connect(
     try:
         await _negotiate(connection)
         if settings.sasl is not None:
-            await _begin_session(connection, settings.sasl)
+            await _begin_session(connection, settings.sasl, address[0])
     except AuthenticationFailed:
         connection.close("not authenticated")
         raise
@@ -82,10 +85,10 @@ async def connect(
     return connection
 
 
-async def _begin_session(connection: Connection, sasl: AnySasl) -> None:
-    lifetime_ms = await authenticate(connection, sasl)
+async def _begin_session(connection: Connection, sasl: AnySasl, host: str) -> None:
+    lifetime_ms = await authenticate(connection, sasl, host)
     if lifetime_ms > 0:
-        connection.session = RenewedSession(connection, sasl, lifetime_ms)
+        connection.session = RenewedSession(connection, sasl, host, lifetime_ms)
 
 
 async def _negotiate(connection: Connection) -> None:

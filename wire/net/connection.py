@@ -26,7 +26,7 @@ from wire.net.buffers import BufferPool
 from wire.net.errors import ConnectionClosed, RequestTimedOut, UnsupportedApi
 from wire.net.frames import MAX_RESPONSE_BYTES, FrameReader, FrameRefused
 from wire.net.patience import Motion, Patience
-from wire.net.pending import HALF_OF_MANY, AnswerListener, Awaiting, Gathering, Pending
+from wire.net.pending import HALF_OF_MANY, AnswerGathering, AnswerListener, Awaiting, PendingAnswer
 from wire.net.transport import Transport
 from wire.primitives import Buffer, MalformedMessage, pack_nullable_string
 from wire.schema import AnyRequest, Piece, Request
@@ -62,7 +62,7 @@ class _Nobody(AnswerListener):
 _NOBODY: Final = _Nobody()
 
 
-class Session(Protocol):
+class LoginSession(Protocol):
     """An authentication that ends; whoever wants to send waits until it is renewed (KIP-368).
 
     Nobody else may send on the connection while it is renewed.
@@ -87,7 +87,7 @@ class Connection:
         buffers: BufferPool | None = None,
     ) -> None:
         self.name = name
-        self.session: Session | None = None
+        self.session: LoginSession | None = None
         """Set once authenticated, if that has to be renewed."""
         self.may_send: MaySend = always
         self._listener: AnswerListener = _NOBODY
@@ -145,7 +145,7 @@ class Connection:
         self._has_backlog.set()
         self._overdue.cancel()
 
-    def listen(self, listener: AnswerListener, gathering: Gathering = HALF_OF_MANY) -> None:
+    def listen(self, listener: AnswerListener, gathering: AnswerGathering = HALF_OF_MANY) -> None:
         """Tell this listener, and no other, whenever all answers that had come are given out.
 
         How many of them are waited for at once, ``gathering`` says.
@@ -198,7 +198,7 @@ class Connection:
 
     async def send(
         self, message: Request[R], *, version: int | None = None, timeout_ms: int | None = None
-    ) -> Pending[R]:
+    ) -> PendingAnswer[R]:
         """Return once the request is handed to the socket, behind all earlier ones.
 
         Its records must stay unchanged until the answer came, even if this call is cancelled: the
@@ -266,19 +266,19 @@ class Connection:
 
         Raises as `request` does.
         """
-        pending: Pending[Any] = Pending(self, request.RESPONSE, version, 0.0)
+        pending: PendingAnswer[Any] = PendingAnswer(self, request.RESPONSE, version, 0.0)
         await self.post(request, version, [(body, sum(map(len, body)), pending)])
         return await pending.wait_read(read)
 
     def _enqueue(
         self, message: Request[R], version: int | None, timeout_ms: int | None
-    ) -> Pending[R]:
+    ) -> PendingAnswer[R]:
         assert getattr(message, "acks", 1) != 0, "a Produce with acks=0 is never answered"
         if version is None:
             version = self.version_of(message)
         parts = self._encode(message, version)
         timeout_s = (timeout_ms or self._request_timeout_ms) / 1_000
-        pending = Pending(self, message.RESPONSE, version, trio.current_time() + timeout_s)
+        pending = PendingAnswer(self, message.RESPONSE, version, trio.current_time() + timeout_s)
         pending.correlation_id = self._next_correlation_id
         size = sum(map(len, parts))
         pending.sent_through = self._queued_bytes + size

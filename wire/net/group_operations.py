@@ -24,7 +24,7 @@ from wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGro
 from wire.net.cluster import Cluster
 from wire.net.connection import Connection
 from wire.net.errors import ConnectionClosed, RequestRefused
-from wire.net.retries import COORDINATOR_MOVED, PATIENCE_S, PAUSE_S, code_of
+from wire.net.retries import COORDINATOR_MOVED, PATIENCE_S, code_of
 from wire.net.transport import Address
 from wire.topic_partition import TopicPartition
 
@@ -113,7 +113,7 @@ async def describe_groups(cluster: Cluster, groups: Iterable[str]) -> dict[str, 
     """
     descriptions: dict[str, GroupDescription] = {}
     wanted = list(dict.fromkeys(groups))
-    give_up_at = trio.current_time() + PATIENCE_S
+    give_up_at, failures = trio.current_time() + PATIENCE_S, 0
     while True:
         await _describe(cluster, wanted, descriptions)
         wanted = [group for group in wanted if descriptions[group].error_code in COORDINATOR_MOVED]
@@ -121,7 +121,8 @@ async def describe_groups(cluster: Cluster, groups: Iterable[str]) -> dict[str, 
             return descriptions
         for group in wanted:
             cluster.forget_coordinator(group)
-        await trio.sleep(PAUSE_S)
+        failures += 1
+        await cluster.pause(failures)
 
 
 async def _describe(
@@ -198,7 +199,7 @@ async def list_groups(cluster: Cluster) -> dict[str, ListedGroup]:
     groups: dict[str, ListedGroup] = {}
     view = await cluster.metadata((), refresh=True)
     for node in view.brokers:
-        give_up_at = trio.current_time() + PATIENCE_S
+        give_up_at, failures = trio.current_time() + PATIENCE_S, 0
         while True:
             answer = await cluster.request(ListGroupsRequest(), node=node)
             code = code_of(answer.error_code)
@@ -206,7 +207,8 @@ async def list_groups(cluster: Cluster) -> dict[str, ListedGroup]:
                 break
             if code not in COORDINATOR_MOVED or trio.current_time() >= give_up_at:
                 raise RequestRefused(f"groups of broker {node}", code)
-            await trio.sleep(PAUSE_S)
+            failures += 1
+            await cluster.pause(failures)
         groups |= {group.group_id: group for group in answer.groups}
     return groups
 
@@ -217,7 +219,7 @@ async def _ask_coordinator(
     ask: Callable[[Connection], Awaitable[tuple[ErrorCode, Result]]],
 ) -> tuple[ErrorCode, Result]:
     """Ask until the coordinator is found and willing, or patience is over."""
-    give_up_at = trio.current_time() + PATIENCE_S
+    give_up_at, failures = trio.current_time() + PATIENCE_S, 0
     while True:
         try:
             code, result = await ask(await cluster.coordinator(group))
@@ -231,4 +233,5 @@ async def _ask_coordinator(
             if code not in COORDINATOR_MOVED or trio.current_time() >= give_up_at:
                 return code, result
         cluster.forget_coordinator(group)
-        await trio.sleep(PAUSE_S)
+        failures += 1
+        await cluster.pause(failures)

@@ -28,7 +28,7 @@ from wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from wire.net.cluster import Cluster
 from wire.net.connection import Connection
 from wire.net.errors import BrokerUnreachable, ConnectionClosed, NetworkFault, RequestRefused
-from wire.net.pending import Pending
+from wire.net.pending import PendingAnswer
 from wire.net.retries import COORDINATOR_MOVED, code_of
 from wire.net.transport import Address
 from wire.primitives import Buffer
@@ -129,7 +129,7 @@ async def _pipelined(
 ) -> Sequence[T | NetworkFault]:
     """Send all, waiting for the oldest answer only while many are missing."""
     answers: list[T | NetworkFault] = []
-    unanswered: deque[Pending[Any]] = deque()
+    unanswered: deque[PendingAnswer[Any]] = deque()
 
     async def take_oldest() -> None:
         try:
@@ -140,7 +140,7 @@ async def _pipelined(
     for body in bodies:
         while len(unanswered) >= UNANSWERED_AT_ONCE:
             await take_oldest()
-        pending: Pending[Any] = Pending(connection, request.RESPONSE, version, 0.0)
+        pending: PendingAnswer[Any] = PendingAnswer(connection, request.RESPONSE, version, 0.0)
         try:
             await connection.post(request, version, [([body], len(body), pending)])
         except NetworkFault as fault:

@@ -33,7 +33,7 @@ from wire.messages.produce import (
 )
 from wire.net.cluster import Cluster
 from wire.net.errors import ConnectionClosed, NetworkFault, RequestRefused
-from wire.net.retries import LEADER_MOVED, PATIENCE_S, PAUSE_S, code_of
+from wire.net.retries import LEADER_MOVED, PATIENCE_S, code_of
 from wire.primitives import ZERO_UUID, Buffer
 from wire.record_batch import BatchHeader, CorruptBatch, iterate_batches
 from wire.topic_partition import TopicPartition
@@ -78,7 +78,7 @@ async def list_offsets(
     wanted = list(dict.fromkeys(partitions))
     for attempt in range(LIST_TRIES):
         if attempt:
-            await trio.sleep(PAUSE_S)
+            await cluster.pause(attempt)
         await question.ask(wanted)
         wanted = [place for place in wanted if _has_moved(question.offsets[place])]
         if not wanted:
@@ -292,6 +292,8 @@ class PartitionReader:
         self._isolation_level = isolation_level
         self._batches: Iterator[tuple[BatchHeader, memoryview]] = iter(())
         self._give_up_at: float | None = None
+        self._failures = 0
+        """Answers in a row that brought nothing."""
         self._brought_nothing_at: int | None = None
         """Where records have come, until one of them is from there on."""
         self._short_until: float | None = None
@@ -396,8 +398,9 @@ class PartitionReader:
         topic, partition = self._place
         now = trio.current_time()
         if self._give_up_at is None:
-            self._give_up_at = now + PATIENCE_S
+            self._give_up_at, self._failures = now + PATIENCE_S, 0
         if code not in LEADER_MOVED or now >= self._give_up_at:
             raise RequestRefused(f"fetch of {topic}-{partition} at {self.position}", code)
         self._cluster.forget(topic)
-        await trio.sleep(PAUSE_S)
+        self._failures += 1
+        await self._cluster.pause(self._failures)

@@ -55,7 +55,7 @@ class AnswerListener(Protocol):
         ...
 
 
-class Gathering(NamedTuple):
+class AnswerGathering(NamedTuple):
     """Many unanswered requests, whose answers are waited for a share at a time.
 
     A wake-up for each answer costs more than all other work on it.
@@ -74,12 +74,12 @@ class Gathering(NamedTuple):
         return sum(awaiting.least_bytes for awaiting in first)
 
 
-HALF_OF_MANY: Final = Gathering(4, 0.5)
+HALF_OF_MANY: Final = AnswerGathering(4, 0.5)
 """A broker works on one Produce of a connection at a time, so each answer comes alone. Half of four
 is 3 % dearer at lz4 and 1-3 % at 100 KiB than each at once; waiting for all gained no more."""
 
 
-class Pending(Generic[R]):
+class PendingAnswer(Generic[R]):
     """An answer that will come, or a fault that will."""
 
     __slots__ = (

@@ -1,7 +1,7 @@
 """At most one connection to each address and lane, made when needed, remade with backoff."""
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -13,6 +13,8 @@ from wire.net.connection import Connection
 from wire.net.errors import AuthenticationFailed, BrokerUnreachable
 from wire.net.transport import Address
 
+PREPARED_AFTER_S: Final = 1.0
+"""A client that looks something up and leaves begins no connection that it would drop half made."""
 PREPARED_AGAIN_S: Final = 30.0
 """How soon `prepare` tries a broker again that it could not reach."""
 
@@ -22,9 +24,9 @@ class _Peer:
 
     __slots__ = ("backoff", "connection", "one_at_a_time", "refused")
 
-    def __init__(self) -> None:
+    def __init__(self, backoff: Backoff) -> None:
         self.connection: Connection | None = None
-        self.backoff = Backoff()
+        self.backoff = backoff
         self.one_at_a_time = trio.Lock()
         self.refused: str | None = None
         """Why we, or the broker, were not believed the last time."""
@@ -44,6 +46,7 @@ class ConnectionPool:
         self._nursery = nursery
         self._settings = settings
         self._peers: dict[tuple[Address, int], _Peer] = {}
+        self._prepares_soon = False
 
     async def connection(self, address: Address, lane: int = 0) -> Connection:
         """Return the open connection, or make one: a single attempt, after the backoff is over.
@@ -55,7 +58,7 @@ class ConnectionPool:
         """
         peer = self._peers.get((address, lane))
         if peer is None:
-            peer = self._peers[address, lane] = _Peer()
+            peer = self._peers[address, lane] = _Peer(self._settings.backoff)
         if peer.connection is not None and peer.connection.is_open:
             return peer.connection
         failures = peer.backoff.failures
@@ -85,20 +88,26 @@ class ConnectionPool:
         return sorted(dict.fromkeys(addresses), key=readiness)
 
     def prepare(self, addresses: Iterable[Address]) -> None:
-        """Begin to connect to the first of them that is neither open nor failed lately.
+        """Soon connect to the first of them that has not failed lately, unless one is open then.
 
         Nobody waits for it. A caller that needs a failed broker hears why by a try of its own.
         """
+        if not self._prepares_soon:
+            self._prepares_soon = True
+            self._nursery.start_soon(self._prepare, tuple(addresses))
+
+    async def _prepare(self, addresses: Sequence[Address]) -> None:
+        await trio.sleep(PREPARED_AFTER_S)
+        self._prepares_soon = False
+        if any(map(self.is_open, addresses)):
+            return
         now = trio.current_time()
         for address in addresses:
             peer = self._peers.get((address, 0))
             if peer is None or peer.may_be_prepared(now):
-                self._nursery.start_soon(self._prepare, address)
+                with suppress(BrokerUnreachable):
+                    await self.connection(address)
                 return
-
-    async def _prepare(self, address: Address) -> None:
-        with suppress(BrokerUnreachable):
-            await self.connection(address)
 
     def close(self, reason: str) -> None:
         """Close all connections."""
@@ -117,7 +126,7 @@ class ConnectionPool:
             now = trio.current_time()
             peer.backoff = peer.backoff.after_failure(now, luck, was_refused=was_refused)
             raise named from fault
-        peer.backoff = Backoff()
+        peer.backoff = self._settings.backoff
         peer.refused = None
         return peer.connection
 

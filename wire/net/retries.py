@@ -6,7 +6,6 @@ from wire.errors import ErrorCode
 
 PATIENCE_S: Final = 10.0
 """How long a composed operation tries again before it returns what it has."""
-PAUSE_S: Final = 0.1
 
 LEADER_MOVED: Final = frozenset(
     {

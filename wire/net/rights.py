@@ -19,6 +19,7 @@ ALLOW: Final = 3
 ALL_OPERATIONS: Final = 2
 READ: Final = 3
 WRITE: Final = 4
+CREATE: Final = 5
 """AclOperation."""
 LITERAL: Final = 3
 PREFIXED: Final = 4
@@ -62,22 +63,19 @@ class Right:
         return self.name in (name, WILDCARD)
 
 
-async def topic_rights(
-    cluster: Cluster, *, node: int | None = None, operation: int = _ANY, permission: int = _ANY
+async def topic_rights(cluster: Cluster) -> set[Right]:
+    """Return the entries for topics. Raises RightsOff, RequestRefused and NetworkFault."""
+    return await _rights(cluster, ResourceType.TOPIC)
+
+
+async def all_rights(
+    cluster: Cluster, *, node: int | None = None, permission: int = _ANY
 ) -> set[Right]:
-    """Return the entries for topics, as any broker knows them, or as this one does.
+    """Return the entries of every kind, as any broker knows them, or as this one does.
 
-    All, or those for one operation or with one permission. Raises RightsOff, RequestRefused and
-    NetworkFault.
+    All, or those with one permission. Raises RightsOff, RequestRefused and NetworkFault.
     """
-    return await _rights(
-        cluster, ResourceType.TOPIC, node=node, operation=operation, permission=permission
-    )
-
-
-async def all_rights(cluster: Cluster) -> set[Right]:
-    """Return the entries of every kind. Raises RightsOff, RequestRefused and NetworkFault."""
-    return await _rights(cluster, ResourceType.ANY)
+    return await _rights(cluster, ResourceType.ANY, node=node, permission=permission)
 
 
 async def _rights(
@@ -85,13 +83,12 @@ async def _rights(
     kind: int,
     *,
     node: int | None = None,
-    operation: int = _ANY,
     permission: int = _ANY,
 ) -> set[Right]:
     request = DescribeAclsRequest(
         resource_type_filter=kind,
         pattern_type_filter=_ANY,
-        operation=operation,
+        operation=_ANY,
         permission_type=permission,
     )
     try:

@@ -3,7 +3,8 @@
 import random
 import secrets
 from collections.abc import Awaitable
-from typing import Final
+from functools import partial
+from typing import Final, assert_never
 
 import trio
 
@@ -17,31 +18,66 @@ from wire.net.errors import (
     NetworkFault,
     TokenUnavailable,
 )
+from wire.net.kerberos import KerberosExchange, KerberosRefused
 from wire.net.oauthbearer import HEARD
 from wire.net.oauthbearer import client_first as bearer_first
 from wire.net.retries import code_of
 from wire.net.scram import ScramRefused, client_final, client_first, verify_server
-from wire.net.security import AnySasl, BearerSasl, Mechanism, Sasl, Token, reveal
+from wire.net.security import (
+    AnySasl,
+    BearerSasl,
+    KerberosSasl,
+    Mechanism,
+    Sasl,
+    Token,
+    reveal,
+)
 
 RENEWED_FROM: Final = 0.85
 RENEWED_WITHIN: Final = 0.1
 """Kafka's own clients renew after 85 to 95 % of the lifetime (KIP-368)."""
 TOKEN_AGAIN_S: Final = 1.0
 """After a token could not be had, for as long as the session still holds."""
+TOKEN_AGAIN_LEAST_S: Final = 0.1
+"""A session that is nearly over asks again sooner, after half of what is left of it, at least."""
 _NONCE_BYTES: Final = 24
-_AT_ONCE: Final = trio.CapacityLimiter(4)
-"""Threads that wait for tokens; more would take the threads that look up addresses."""
+_AT_ONCE: Final = 4
+"""Threads that wait for what one login shows; more would take those that look up addresses."""
+_WAITING: Final[dict[str, trio.CapacityLimiter]] = {}
+"""By the setting that names the login: an issuer that hangs keeps nobody from another one."""
 
 
-async def authenticate(connection: Connection, sasl: AnySasl) -> int:
+async def authenticate(connection: Connection, sasl: AnySasl, host: str) -> int:
     """Return for how long, in milliseconds, the broker takes our word; 0 for ever.
 
     Raises AuthenticationFailed, and what `Connection.exchange` raises. TokenUnavailable comes
     before the broker has been told anything: the connection is as it was.
     """
-    if isinstance(sasl, BearerSasl):
-        return await _bearer(connection, sasl, await _token(connection, sasl))
-    return await _by_password(connection, sasl)
+    return await (await _ready(connection, sasl, host))
+
+
+async def _ready(connection: Connection, sasl: AnySasl, host: str) -> Awaitable[int]:
+    """Get what is to be shown, and return the exchange that shows it.
+
+    Raises TokenUnavailable, and then the broker has been told nothing.
+    """
+    match sasl:
+        case BearerSasl():
+            return _named(sasl, _bearer(connection, sasl, await _token(connection, sasl)))
+        case KerberosSasl():
+            return _named(sasl, _kerberos(connection, await _ticket(connection, sasl, host)))
+        case Sasl():
+            return _named(sasl, _by_password(connection, sasl))
+        case _:
+            assert_never(sasl)
+
+
+async def _named(sasl: AnySasl, exchange: Awaitable[int]) -> int:
+    """Have a refusal say whose credentials are refused, so that a person finds them."""
+    try:
+        return await exchange
+    except AuthenticationFailed as fault:
+        raise AuthenticationFailed(f"{fault} ({sasl.origin})") from fault
 
 
 async def _by_password(connection: Connection, sasl: Sasl) -> int:
@@ -66,10 +102,14 @@ async def _shake_hands(connection: Connection, mechanism: Mechanism) -> None:
         raise _failed(connection, code_of(answer.error_code).name)
 
 
+def _limiter(key: str) -> trio.CapacityLimiter:
+    return _WAITING.setdefault(key, trio.CapacityLimiter(_AT_ONCE))
+
+
 async def _token(connection: Connection, sasl: BearerSasl) -> Token:
     try:
         return await trio.to_thread.run_sync(
-            sasl.source.token, abandon_on_cancel=True, limiter=_AT_ONCE
+            sasl.source.token, abandon_on_cancel=True, limiter=_limiter(sasl.source.key)
         )
     except TokenUnavailable as reason:
         raise TokenUnavailable(f"{connection.name}: {reason}") from None
@@ -85,6 +125,28 @@ async def _bearer(connection: Connection, sasl: BearerSasl, token: Token) -> int
     except AuthenticationFailed:
         sasl.source.forget(token)
         raise
+    return answer.session_lifetime_ms
+
+
+async def _ticket(connection: Connection, sasl: KerberosSasl, host: str) -> KerberosExchange:
+    begin = partial(KerberosExchange.begin, sasl, host)
+    try:
+        return await trio.to_thread.run_sync(
+            begin, abandon_on_cancel=True, limiter=_limiter(sasl.key)
+        )
+    except TokenUnavailable as reason:
+        raise TokenUnavailable(f"{connection.name}: {reason}") from None
+
+
+async def _kerberos(connection: Connection, exchange: KerberosExchange) -> int:
+    await _shake_hands(connection, Mechanism.GSSAPI)
+    message: bytes | None = exchange.first
+    try:
+        while message is not None:
+            answer = await _step(connection, message)
+            message = exchange.answer(bytes(answer.auth_bytes))
+    except KerberosRefused as refused:
+        raise _failed(connection, str(refused)) from refused
     return answer.session_lifetime_ms
 
 
@@ -117,9 +179,11 @@ class RenewedSession:
     A connection that nobody uses is left alone: a broker looks at the time when it is asked.
     """
 
-    def __init__(self, connection: Connection, sasl: AnySasl, lifetime_ms: int) -> None:
+    def __init__(self, connection: Connection, sasl: AnySasl, host: str, lifetime_ms: int) -> None:
+        """Begin with a session of the broker on this host that lasts so long."""
         self._connection = connection
         self._sasl = sasl
+        self._host = host
         self._one_at_a_time = trio.Lock()
         self._renew_at, self._ends_at = _renewal(lifetime_ms)
 
@@ -134,20 +198,17 @@ class RenewedSession:
                     await self._renew()
 
     async def _renew(self) -> None:
-        if isinstance(self._sasl, BearerSasl):
-            try:
-                # A caller that gives up meanwhile leaves the connection as it was.
-                token = await _token(self._connection, self._sasl)
-            except TokenUnavailable as fault:
-                # The issuer may be back before the session is over; so long the broker serves us.
-                self._renew_at = trio.current_time() + TOKEN_AGAIN_S
-                if self._renew_at < self._ends_at:
-                    return
-                self._connection.close(f"not authenticated again: {fault}")
-                raise ConnectionClosed(str(fault)) from fault
-            await self._exchange(_bearer(self._connection, self._sasl, token))
-        else:
-            await self._exchange(_by_password(self._connection, self._sasl))
+        try:
+            # A caller that gives up meanwhile leaves the connection as it was.
+            exchange = await _ready(self._connection, self._sasl, self._host)
+        except TokenUnavailable as fault:
+            # The issuer may be back before the session is over; so long the broker serves us.
+            self._renew_at = _token_again(trio.current_time(), self._ends_at)
+            if self._renew_at < self._ends_at:
+                return
+            self._connection.close(f"not authenticated again: {fault}")
+            raise ConnectionClosed(str(fault)) from fault
+        await self._exchange(exchange)
 
     async def _exchange(self, exchange: Awaitable[int]) -> None:
         """Have the broker told; once that has begun, it has to come to its end."""
@@ -169,3 +230,8 @@ def _renewal(lifetime_ms: int) -> tuple[float, float]:
     spread = random.random() * RENEWED_WITHIN  # noqa: S311 - spreads clients, keeps no secret
     now, lifetime_s = trio.current_time(), lifetime_ms / 1_000
     return now + lifetime_s * (RENEWED_FROM + spread), now + lifetime_s
+
+
+def _token_again(now: float, ends_at: float) -> float:
+    """Return when to ask for a token again; at or behind the session's end it is too late."""
+    return now + min(TOKEN_AGAIN_S, max((ends_at - now) / 2, TOKEN_AGAIN_LEAST_S))

@@ -19,6 +19,7 @@ MOST_BYTES: Final = 64 * 1024
 """Far above every password and key; a larger file is another one than was meant."""
 OWN_MODE: Final = 0o600
 OWN_BYTES: Final = 32
+ROOT: Final = 0
 
 
 class BadSecretFile(Exception):
@@ -44,10 +45,14 @@ def open_secret(file: Path) -> Iterator[IO[bytes]]:
 def read_secret_bytes(file: Path, most_bytes: int = MOST_BYTES) -> bytes:
     """Return all that a file holds. Raises BadSecretFile."""
     with open_secret(file) as opened:
-        try:
-            content = opened.read(most_bytes + 1)
-        except OSError as problem:
-            raise BadSecretFile(problem.strerror or str(problem)) from None
+        return _all_of(opened, most_bytes)
+
+
+def _all_of(opened: IO[bytes], most_bytes: int) -> bytes:
+    try:
+        content = opened.read(most_bytes + 1)
+    except OSError as problem:
+        raise BadSecretFile(problem.strerror or str(problem)) from None
     if len(content) > most_bytes:
         raise BadSecretFile(f"is larger than {most_bytes} bytes")
     return content
@@ -55,8 +60,12 @@ def read_secret_bytes(file: Path, most_bytes: int = MOST_BYTES) -> bytes:
 
 def read_secret(file: Path) -> str:
     """Return the text of a file without the ends of lines behind it. Raises BadSecretFile."""
+    return _text_of(read_secret_bytes(file))
+
+
+def _text_of(content: bytes) -> str:
     try:
-        text = read_secret_bytes(file).decode().rstrip("\r\n")
+        text = content.decode("utf-8-sig").rstrip("\r\n")  # editors of Windows put a mark before
     except UnicodeDecodeError:
         raise BadSecretFile("is not UTF-8 text") from None
     if not text:
@@ -72,10 +81,15 @@ def exposure_of(file: Path) -> str | None:
     What a group may do is its owner's choice. Raises BadSecretFile.
     """
     with open_secret(file) as opened:
-        mode = os.fstat(opened.fileno()).st_mode
+        return _exposure(file, os.fstat(opened.fileno()))
+
+
+def _exposure(file: Path, found: os.stat_result) -> str | None:
     for bit, what in ((stat.S_IWOTH, "write"), (stat.S_IROTH, "read")):
-        if mode & bit:
+        if found.st_mode & bit:
             return f"every user of this machine may {what} it: `chmod o= {file}`"
+    if found.st_uid not in {ROOT, os.geteuid()}:
+        return f"it belongs to user {found.st_uid}, who may put anything there"
     return None
 
 
@@ -99,24 +113,43 @@ def read_own_secret(file: Path) -> str:
 
     Raises BadSecretFile, also where others can read it: nobody has meant that.
     """
-    exposure = exposure_of(file)
+    text, exposure = _read_once(file)
     if exposure is not None:
         raise BadSecretFile(exposure)
-    return read_secret(file)
+    return text
 
 
-class Complaints:
-    """What the log was told last of one file, which is looked at again and again."""
+def _read_once(file: Path) -> tuple[str, str | None]:
+    """Return what a file holds and what strangers may do with it: of one and the same file."""
+    with open_secret(file) as opened:
+        exposure = _exposure(file, os.fstat(opened.fileno()))
+        return _text_of(_all_of(opened, MOST_BYTES)), exposure
 
-    __slots__ = ("said",)
 
-    def __init__(self) -> None:
-        self.said = ""
+class LastLook:
+    """What one file held last, and what the log was told of it: it is looked at again and again."""
 
-    def say(self, complaint: str) -> None:
+    __slots__ = ("_exposure", "_said", "text")
+
+    def __init__(self, exposure: str | None = None) -> None:
+        """`exposure` is what strangers may do with it, which the log has been told."""
+        self.text: str | None = None
+        self._said = ""
+        self._exposure = exposure
+
+    def take(self, text: str, exposure: str | None, origin: str) -> str:
+        """Keep what the file holds; the log is told if it is open to others since."""
+        self.text, self._said = text, ""
+        if exposure != self._exposure:
+            self._exposure = exposure
+            if exposure is not None:
+                _LOG.warning("%s: %s", origin, exposure)
+        return text
+
+    def complain(self, complaint: str) -> None:
         """Log a complaint that was not the last one."""
-        if complaint != self.said:
-            self.said = complaint
+        if complaint != self._said:
+            self._said = complaint
             _LOG.warning("%s", complaint)
 
 
@@ -126,22 +159,24 @@ class FileSecret:
 
     file: Path
     last_known: str = field(repr=False, compare=False)
-    """Used while the file cannot be, and where another machine has none."""
+    """What it held at the start: for a machine that has no such file."""
     key: str = field(default="", compare=False)
     """The setting that names the file, for complaints."""
-    complaints: Complaints = field(default_factory=Complaints, compare=False, repr=False)
+    last_look: LastLook = field(default_factory=LastLook, compare=False, repr=False)
+
+    @property
+    def origin(self) -> str:
+        """Return the setting and the file."""
+        return f"{self.key}: {self.file}" if self.key else str(self.file)
 
     def read(self) -> str:
-        """Return what the file holds now, or what is last known."""
-        return self.find() or self.last_known
+        """Return what the file holds now, or what it held last."""
+        return self.find() or self.last_look.text or self.last_known
 
     def find(self) -> str | None:
         """Return what the file holds now, None while it cannot be used, which the log says once."""
         try:
-            found = read_secret(self.file)
+            return self.last_look.take(*_read_once(self.file), self.origin)
         except BadSecretFile as problem:
-            where = f"{self.key}: {self.file}" if self.key else str(self.file)
-            self.complaints.say(f"{where}: {problem}; what it held at the start is used")
+            self.last_look.complain(f"{self.origin}: {problem}; what it held last is used")
             return None
-        self.complaints.said = ""
-        return found

@@ -15,13 +15,12 @@ from typing import Any, ClassVar, Final
 import trio
 
 from wire.net.ciphertext import Ciphertext
+from wire.net.client_settings import ORDINARY, SocketSettings
 from wire.net.errors import AuthenticationFailed, BrokerUnreachable
-from wire.net.secret_file import FileSecret
-from wire.net.security import Tls, reveal
+from wire.net.security import Tls
+from wire.net.tls_context import RenewedContext, reason_of, renewed_client_context
 from wire.net.transport import (
-    CONNECT_TIMEOUT_S,
     MAX_PARTS_AT_ONCE,
-    SYSTEMS_OWN,
     Address,
     Transport,
     close_socket,
@@ -46,18 +45,25 @@ class TlsTransport:
         "_outgoing",
         "_promised",
         "_received",
+        "_shown",
         "_socket",
         "_tls",
         "refusal",
     )
     waits_for_least: ClassVar = False
 
-    def __init__(self, connected: socket.socket, context: ssl.SSLContext, host: str) -> None:
+    def __init__(
+        self, connected: socket.socket, context: ssl.SSLContext, host: str, shown: str = ""
+    ) -> None:
+        """Have `shown` say of which certificate of ours a refusal is."""
+        self._shown = shown
         connected.settimeout(0)
         self._socket = connected
         self._incoming = ssl.MemoryBIO()
         self._outgoing = Ciphertext(connected)
-        self._tls = context.wrap_bio(self._incoming, self._outgoing.bio, server_hostname=host)
+        self._tls = context.wrap_bio(
+            self._incoming, self._outgoing.bio, server_hostname=tls_name(host)
+        )
         self._received = memoryview(bytearray(RECEIVE_BYTES))
         self._promised = 0
         """Bytes that are encrypted and not sent: the next `send_now` begins with them."""
@@ -117,7 +123,7 @@ class TlsTransport:
             except ssl.SSLEOFError:
                 break
             except ssl.SSLError as fault:
-                self.refusal = reason_of(fault)
+                self.refusal = f"{reason_of(fault)} ({self._shown})"
                 raise
             if not size:
                 break
@@ -164,6 +170,14 @@ class TlsTransport:
             await self.wait_sendable()
 
 
+def tls_name(host: str) -> str:
+    """Return the name that is sent (SNI) and held against certificates: without a dot at its end.
+
+    Neither of them has it (RFC 6066, 3).
+    """
+    return host.removesuffix(".")
+
+
 def _pieces(parts: Sequence[Buffer], *, skip: int) -> Iterator[memoryview]:
     """Yield the bytes behind the first ``skip``: small parts joined, large ones in slices."""
     small: list[memoryview] = []
@@ -185,70 +199,57 @@ def _pieces(parts: Sequence[Buffer], *, skip: int) -> Iterator[memoryview]:
         yield memoryview(b"".join(small))
 
 
-def make_context(tls: Tls) -> ssl.SSLContext:
-    """Read the files. Raises OSError, of which ssl.SSLError is one, without a file's name."""
-    context = ssl.create_default_context(cafile=tls.ca)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.check_hostname = tls.checks_hostname
-    if tls.certificate is not None:
-        # Without a password OpenSSL would ask the terminal for one.
-        password = reveal(tls.key_password or "")
-        context.load_cert_chain(tls.certificate, tls.key, password)
-    return context
-
-
-def reason_of(fault: ssl.SSLError) -> str:
-    """Return what went wrong in words, without OpenSSL's file and line."""
-    if isinstance(fault, ssl.SSLCertVerificationError):
-        return fault.verify_message
-    return (fault.reason or str(fault)).lower().replace("_", " ")
-
-
 class TlsDial:
-    """Connects with TLS. Files that were changed, as certificates are renewed, are read again."""
+    """Connects with TLS. Files that were changed, as certificates are renewed, are read again.
 
-    def __init__(self, tls: Tls, undelivered_ms: int = SYSTEMS_OWN) -> None:
-        """Read nothing yet; `undelivered_ms` is as `connect_socket` has it."""
+    While they cannot be used, what they held last holds.
+    """
+
+    def __init__(self, tls: Tls, settings: SocketSettings = ORDINARY) -> None:
+        """Read nothing yet."""
         self._tls = tls
-        self._undelivered_ms = undelivered_ms
-        self._context: ssl.SSLContext | None = None
-        self._read_from: tuple[int, ...] = ()
+        self._settings = settings
+        self._renewed: RenewedContext | None = None
 
     async def __call__(self, address: Address) -> Transport:
         """Connect and shake hands; AuthenticationFailed where certificates are the reason."""
         host, port = address
         where = f"{host}:{port}"
         try:
-            context = self._current_context()
+            context = await self._current_context()
         except OSError as fault:
-            why = reason_of(fault) if isinstance(fault, ssl.SSLError) else str(fault)
-            raise AuthenticationFailed(f"{where}: TLS files: {why}") from fault
-        connected = await connect_socket(address, self._undelivered_ms)
-        transport = TlsTransport(connected, context, host)
+            why = reason_of(fault) if isinstance(fault, ssl.SSLError) else fault.strerror
+            named = f"{self._tls.trusted}; {self._tls.shown}"
+            raise AuthenticationFailed(f"{where}: TLS files: {why} ({named})") from fault
+        connected = await connect_socket(address, self._settings)
+        transport = TlsTransport(connected, context, host, self._tls.shown)
         try:
-            with trio.fail_after(CONNECT_TIMEOUT_S):
+            with trio.fail_after(self._settings.connect_timeout_s):
                 await transport.handshake()
         except BaseException as fault:
             transport.close()
             if isinstance(fault, ssl.SSLCertVerificationError):
                 why = f"the broker's certificate is not trusted: {reason_of(fault)}"
-                raise AuthenticationFailed(f"{where}: {why}") from fault
+                raise AuthenticationFailed(f"{where}: {why} ({self._tls.trusted})") from fault
             if isinstance(fault, ssl.SSLError):
-                raise AuthenticationFailed(f"{where}: TLS handshake: {reason_of(fault)}") from fault
+                why = f"{reason_of(fault)} ({self._tls.shown})"
+                raise AuthenticationFailed(f"{where}: TLS handshake: {why}") from fault
             if isinstance(fault, OSError):
                 raise BrokerUnreachable(f"{where}: TLS handshake: {fault}") from fault
             if isinstance(fault, trio.TooSlowError):
-                late = f"no answer within {CONNECT_TIMEOUT_S:.0f} s: does it speak TLS there?"
+                waited_s = self._settings.connect_timeout_s
+                late = f"no answer within {waited_s:g} s: does it speak TLS there?"
                 raise BrokerUnreachable(f"{where}: TLS handshake: {late}") from fault
             raise
         return transport
 
-    def _current_context(self) -> ssl.SSLContext:
-        secret = self._tls.key_password
-        password = secret.file if isinstance(secret, FileSecret) and secret.file.exists() else None
-        files = (self._tls.ca, self._tls.certificate, self._tls.key, password)
-        changed = tuple(file.stat().st_mtime_ns for file in files if file is not None)
-        if self._context is None or changed != self._read_from:
-            self._context = make_context(self._tls)
-            self._read_from = changed
-        return self._context
+    async def _current_context(self) -> ssl.SSLContext:
+        if self._renewed is not None and not self._tls.store_files:
+            return self._renewed.current()
+        # The key that a store is encrypted with takes long to derive from its password.
+        ask = self._begin if self._renewed is None else self._renewed.current
+        return await trio.to_thread.run_sync(ask) if self._tls.store_files else ask()
+
+    def _begin(self) -> ssl.SSLContext:
+        renewed = self._renewed = renewed_client_context(self._tls)
+        return renewed.current()

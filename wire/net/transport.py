@@ -16,14 +16,12 @@ from typing import ClassVar, Final, Protocol, TypeAlias
 
 import trio
 
+from wire.net.client_settings import ORDINARY, SYSTEMS_OWN, SocketSettings
 from wire.net.errors import BrokerUnreachable
 from wire.primitives import Buffer
 
 Address: TypeAlias = tuple[str, int]
 
-CONNECT_TIMEOUT_S: Final = 10.0
-SYSTEMS_OWN: Final = 0
-"""For how much may wait unsent in a socket, and for how long: what the system's settings say."""
 SEND_BYTES: Final = 4 * 1024 * 1024
 """What may wait in a socket to be sent, where the system lets that be set (net.core.wmem_max, since
 Linux 6.16). By itself it gives half of it: twice as many wake-ups for a stream of requests.
@@ -159,15 +157,15 @@ def _may_set_send_bytes() -> bool:
         return trial.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) >= 2 * SEND_BYTES
 
 
-async def connect_socket(address: Address, undelivered_ms: int = SYSTEMS_OWN) -> socket.socket:
-    """Connect by TCP, trying each of the host's addresses; BrokerUnreachable within 10 s.
+async def connect_socket(address: Address, settings: SocketSettings = ORDINARY) -> socket.socket:
+    """Connect by TCP, trying each of the host's addresses; BrokerUnreachable when its time is over.
 
     The system takes back what the other host has not acknowledged after `undelivered_ms`, and ends
     the connection, also while this process is stopped (tcp(7), TCP_USER_TIMEOUT).
     """
     host, port = address
     try:
-        with trio.fail_after(CONNECT_TIMEOUT_S):
+        with trio.fail_after(settings.connect_timeout_s):
             stream = await trio.open_tcp_stream(host, port)
     except OSError as fault:
         raise BrokerUnreachable(f"{host}:{port}: {_reason(fault)}") from fault
@@ -175,19 +173,28 @@ async def connect_socket(address: Address, undelivered_ms: int = SYSTEMS_OWN) ->
         raise BrokerUnreachable(f"{host}:{port}: no host can have that name: {fault}") from fault
     except trio.TooSlowError as fault:
         raise BrokerUnreachable(
-            f"{host}:{port}: no connection within {CONNECT_TIMEOUT_S:.0f} s"
+            f"{host}:{port}: no connection within {settings.connect_timeout_s:g} s"
         ) from fault
     connected = socket.socket(fileno=stream.socket.detach())
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     # trio has lowered it to 128 KiB: a request of megabytes would take a wake-up for each of those.
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, SYSTEMS_OWN)
-    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, undelivered_ms)
-    if _may_set_send_bytes():
-        connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, settings.undelivered_ms)
+    _set_buffers(connected, settings)
     return connected
 
 
-async def dial_tcp(address: Address, undelivered_ms: int = SYSTEMS_OWN) -> Transport:
+def _set_buffers(connected: socket.socket, settings: SocketSettings) -> None:
+    ours = SEND_BYTES if _may_set_send_bytes() else -1
+    for option, size in (
+        (socket.SO_SNDBUF, ours if settings.send_bytes is None else settings.send_bytes),
+        (socket.SO_RCVBUF, settings.receive_bytes),
+    ):
+        if size is not None and size > 0:
+            connected.setsockopt(socket.SOL_SOCKET, option, size)
+
+
+async def dial_tcp(address: Address, settings: SocketSettings = ORDINARY) -> Transport:
     """Connect in the clear; fails as `connect_socket` does."""
-    return SocketTransport(await connect_socket(address, undelivered_ms))
+    return SocketTransport(await connect_socket(address, settings))

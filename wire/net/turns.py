@@ -19,7 +19,7 @@ def question_of_groups(groups: Iterable[str]) -> Question:
     return f":{next(iter(groups))}"
 
 
-class Turns:
+class BrokerTurns:
     """The broker that was asked last, by question.
 
     Each question goes round by itself: two that alternate would else each meet the same of two

@@ -25,6 +25,8 @@ MAX_BATCH_BYTES: Final = 256 * 1024 * 1024
 send is socket.request.max.bytes, 100 MiB unless someone changed it."""
 
 MAGIC: Final = 2
+SEQUENCES: Final = 2**31
+"""Sequences are int32 and begin again at 0."""
 LENGTH_STARTS_AT: Final = 12
 MOST_OFFSET: Final = (1 << 63) - 2
 """The last record of a log lies here at most: the log's end, one behind it, is an int64 too."""

@@ -24,6 +24,8 @@ JOINED_RECORDS: Final = 4_096
 ONE_BYTE: Final = 64
 """Numbers from 0 to below this, and milliseconds, take one byte in a record, whatever is added."""
 
+LEAST_RECORD: Final = 6
+"""The length of attributes, time and offset alone, as a byte says it."""
 _TOO_LONG: Final = 0x4001
 """Of a length as two bytes say it: odd, or going on."""
 _SMALL: Final = tuple(varint(value) for value in range(JOINED_RECORDS))
@@ -170,7 +172,7 @@ def _renumber_in_place(
             stamp = payload[position + 2] + later_ms
             lengths |= length
             stamps |= stamp
-            wrong |= payload[position + 3] ^ number
+            wrong |= payload[position + 3] ^ number | (length < LEAST_RECORD)
             payload[position + 2] = stamp
             payload[position + 3] = first + number
             position += (length >> 1) + 1

@@ -28,7 +28,7 @@ from wire.primitives import (
     truncated,
 )
 from wire.schema import kinds
-from wire.schema.plan import Array, Plan, Primitive, Shape, Slot, Structure, plan, top_level
+from wire.schema.plan import Array, FieldPlan, Primitive, Shape, Slot, Structure, plan, top_level
 from wire.schema.vocabulary import Message
 
 M = TypeVar("M", bound=Message)
@@ -96,7 +96,7 @@ def _message_reader(cls: type[Any], version: int) -> Read[Any]:
     return _structure(top_level(cls, version))
 
 
-def _structure(layout: Plan) -> Read[Any]:
+def _structure(layout: FieldPlan) -> Read[Any]:
     """Return the reader of a structure.
 
     Slots are filled through their descriptors: the `__init__` of a frozen dataclass takes three
@@ -130,7 +130,7 @@ def _assign(cls: type[Any], slot: Slot) -> Assign:
     return assign
 
 
-def _steps(layout: Plan) -> Iterator[Step]:
+def _steps(layout: FieldPlan) -> Iterator[Step]:
     def is_fixed(slot: Slot) -> bool:
         return isinstance(slot.shape, Primitive) and slot.shape.kind in kinds.LAYOUTS
 
@@ -177,7 +177,7 @@ def _located(fault: MalformedMessage, slot: Slot) -> MalformedMessage:
     return MalformedMessage(fault.reason, position=fault.position, where=slot.place)
 
 
-def _single(slot: Slot, layout: Plan) -> Step:
+def _single(slot: Slot, layout: FieldPlan) -> Step:
     read_value = _reader(slot.shape, layout)
 
     def step(buffer: memoryview, position: int, values: list[Any]) -> int:
@@ -191,7 +191,7 @@ def _single(slot: Slot, layout: Plan) -> Step:
     return step
 
 
-def _reader(shape: Shape, layout: Plan) -> Read[Any]:
+def _reader(shape: Shape, layout: FieldPlan) -> Read[Any]:
     match shape:
         case Primitive():
             return kinds.reader(shape, flexible=layout.flexible)
@@ -211,7 +211,7 @@ def _nullable_structure(inner: Read[Any]) -> Read[Any]:
     return read
 
 
-def _tagged_reader(shape: Shape, layout: Plan) -> Read[Any]:
+def _tagged_reader(shape: Shape, layout: FieldPlan) -> Read[Any]:
     """Return what reads a tagged field: there the mark of a nullable structure is another one.
 
     An unsigned varint: 0 for null, 1 for a structure. Kafka sends a null too.
@@ -227,7 +227,7 @@ def _tagged_reader(shape: Shape, layout: Plan) -> Read[Any]:
     return read
 
 
-def _array(shape: Array, layout: Plan) -> Read[Any]:
+def _array(shape: Array, layout: FieldPlan) -> Read[Any]:
     read_length = read_compact_length if layout.flexible else read_int32_length
     element = shape.element
     least = _smallest(element, layout)
@@ -277,7 +277,7 @@ def _items(read_item: Read[Any]) -> ReadItems:
     return read_items
 
 
-def _smallest(shape: Shape, layout: Plan) -> int:
+def _smallest(shape: Shape, layout: FieldPlan) -> int:
     """Return how many bytes a value takes at least, which bounds the count of an array."""
     match shape:
         case Primitive():
@@ -292,7 +292,7 @@ def _smallest(shape: Shape, layout: Plan) -> int:
             return tags + sum(_smallest(slot.shape, inner) for slot in inner.present)
 
 
-def _tagged_section(layout: Plan) -> Step:
+def _tagged_section(layout: FieldPlan) -> Step:
     """Return the step that fills in the tagged fields sent; unknown ones are stepped over."""
     known = {
         slot.presence.tag: (slot, _assign(layout.cls, slot), _tagged_reader(slot.shape, layout))

@@ -21,8 +21,8 @@ from wire.primitives import (
     pack_unsigned_varint,
 )
 from wire.schema import kinds
-from wire.schema.plan import Array, Plan, Primitive, Shape, Slot, Structure, plan, top_level
-from wire.schema.vocabulary import Kind, Message
+from wire.schema.plan import Array, FieldPlan, Primitive, Shape, Slot, Structure, plan, top_level
+from wire.schema.vocabulary import Message, PrimitiveKind
 
 Piece: TypeAlias = bytes | memoryview
 Append: TypeAlias = Callable[[Piece], None]
@@ -71,7 +71,7 @@ def _message_emitter(cls: type[Any], version: int) -> Emit:
     return _structure(top_level(cls, version))
 
 
-def _structure(layout: Plan) -> Emit:
+def _structure(layout: FieldPlan) -> Emit:
     emitters = (*_absent_checks(layout), *_emitters(layout))
     if layout.flexible:
         emitters = (*emitters, _tagged_section(layout))
@@ -83,7 +83,7 @@ def _structure(layout: Plan) -> Emit:
     return emit
 
 
-def _absent_checks(layout: Plan) -> Iterator[Emit]:
+def _absent_checks(layout: FieldPlan) -> Iterator[Emit]:
     """Refuse to lose a value for which the version has no field, if it matters to the peer."""
     required = tuple(
         (slot.name, slot.default) for slot in layout.absent if not slot.presence.ignorable
@@ -102,7 +102,7 @@ def _absent_checks(layout: Plan) -> Iterator[Emit]:
         yield check
 
 
-def _emitters(layout: Plan) -> Iterator[Emit]:
+def _emitters(layout: FieldPlan) -> Iterator[Emit]:
     def is_fixed(slot: Slot) -> bool:
         return isinstance(slot.shape, Primitive) and slot.shape.kind in kinds.LAYOUTS
 
@@ -141,7 +141,7 @@ def _wrong_run(slots: tuple[Slot, ...], message: Any, fault: StructError) -> Une
     return Unencodable(f"{slots[0].owner}: {held}: {fault}")
 
 
-def _single(slot: Slot, layout: Plan) -> Emit:
+def _single(slot: Slot, layout: FieldPlan) -> Emit:
     get = attrgetter(slot.name)
     emit_value = _emitter(slot.shape, layout)
 
@@ -157,9 +157,9 @@ def _single(slot: Slot, layout: Plan) -> Emit:
     return emit
 
 
-def _emitter(shape: Shape, layout: Plan) -> Emit:
+def _emitter(shape: Shape, layout: FieldPlan) -> Emit:
     match shape:
-        case Primitive(kind=Kind.RECORDS):
+        case Primitive(kind=PrimitiveKind.RECORDS):
             return _records(shape, layout)
         case Primitive():
             return _packed(kinds.packer(shape, flexible=layout.flexible))
@@ -190,7 +190,7 @@ def _nullable_structure(inner: Emit) -> Emit:
     return emit
 
 
-def _records(shape: Primitive, layout: Plan) -> Emit:
+def _records(shape: Primitive, layout: FieldPlan) -> Emit:
     pack_length = pack_compact_length if layout.flexible else pack_int32
 
     def emit(value: Any, append: Append) -> None:  # noqa: ANN401
@@ -208,7 +208,7 @@ def _records(shape: Primitive, layout: Plan) -> Emit:
     return emit
 
 
-def _array(shape: Array, layout: Plan) -> Emit:
+def _array(shape: Array, layout: FieldPlan) -> Emit:
     pack_count = pack_compact_length if layout.flexible else pack_int32
     element = shape.element
     if isinstance(element, Primitive) and element.kind in kinds.LAYOUTS:
@@ -243,7 +243,7 @@ def _items(emit_item: Emit) -> Emit:
     return emit_items
 
 
-def _tagged_section(layout: Plan) -> Emit:
+def _tagged_section(layout: FieldPlan) -> Emit:
     """Return the emitter of the tagged fields whose value is not the default."""
     known = tuple(
         (slot, attrgetter(slot.name), _single(slot, layout), pack_unsigned_varint(tag))

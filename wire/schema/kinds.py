@@ -5,17 +5,17 @@ from typing import Any, Final
 from wire import primitives
 from wire.primitives import MalformedMessage, Pack, Read
 from wire.schema.plan import Primitive
-from wire.schema.vocabulary import Kind
+from wire.schema.vocabulary import PrimitiveKind
 
 LAYOUTS: Final = {
-    Kind.BOOLEAN: "?",
-    Kind.INT8: "b",
-    Kind.INT16: "h",
-    Kind.UINT16: "H",
-    Kind.INT32: "i",
-    Kind.UINT32: "I",
-    Kind.INT64: "q",
-    Kind.FLOAT64: "d",
+    PrimitiveKind.BOOLEAN: "?",
+    PrimitiveKind.INT8: "b",
+    PrimitiveKind.INT16: "h",
+    PrimitiveKind.UINT16: "H",
+    PrimitiveKind.INT32: "i",
+    PrimitiveKind.UINT32: "I",
+    PrimitiveKind.INT64: "q",
+    PrimitiveKind.FLOAT64: "d",
 }
 """The `struct` letters of the types with a fixed size, which are coded several at a time."""
 
@@ -32,20 +32,20 @@ def _records(read_length: Read[int], *, nullable: bool) -> Read[memoryview | Non
     return read
 
 
-_READERS: Final[dict[Kind, tuple[Read[Any], Read[Any], Read[Any], Read[Any]]]] = {
-    Kind.STRING: (
+_READERS: Final[dict[PrimitiveKind, tuple[Read[Any], Read[Any], Read[Any], Read[Any]]]] = {
+    PrimitiveKind.STRING: (
         primitives.read_string,
         primitives.read_nullable_string,
         primitives.read_compact_string,
         primitives.read_compact_nullable_string,
     ),
-    Kind.BYTES: (
+    PrimitiveKind.BYTES: (
         primitives.read_bytes,
         primitives.read_nullable_bytes,
         primitives.read_compact_bytes,
         primitives.read_compact_nullable_bytes,
     ),
-    Kind.RECORDS: (
+    PrimitiveKind.RECORDS: (
         _records(primitives.read_int32_length, nullable=False),
         _records(primitives.read_int32_length, nullable=True),
         _records(primitives.read_compact_length, nullable=False),
@@ -54,14 +54,14 @@ _READERS: Final[dict[Kind, tuple[Read[Any], Read[Any], Read[Any], Read[Any]]]] =
 }
 """By the forms plain, nullable, compact, compact and nullable."""
 
-_PACKERS: Final[dict[Kind, tuple[Pack[Any], Pack[Any], Pack[Any], Pack[Any]]]] = {
-    Kind.STRING: (
+_PACKERS: Final[dict[PrimitiveKind, tuple[Pack[Any], Pack[Any], Pack[Any], Pack[Any]]]] = {
+    PrimitiveKind.STRING: (
         primitives.pack_string,
         primitives.pack_nullable_string,
         primitives.pack_compact_string,
         primitives.pack_compact_nullable_string,
     ),
-    Kind.BYTES: (
+    PrimitiveKind.BYTES: (
         primitives.pack_bytes,
         primitives.pack_nullable_bytes,
         primitives.pack_compact_bytes,
@@ -69,28 +69,28 @@ _PACKERS: Final[dict[Kind, tuple[Pack[Any], Pack[Any], Pack[Any], Pack[Any]]]] =
     ),
 }
 
-_FIXED_READERS: Final[dict[Kind, Read[Any]]] = {
-    Kind.BOOLEAN: primitives.read_boolean,
-    Kind.INT8: primitives.read_int8,
-    Kind.INT16: primitives.read_int16,
-    Kind.UINT16: primitives.read_uint16,
-    Kind.INT32: primitives.read_int32,
-    Kind.UINT32: primitives.read_uint32,
-    Kind.INT64: primitives.read_int64,
-    Kind.FLOAT64: primitives.read_float64,
-    Kind.UUID: primitives.read_uuid,
+_FIXED_READERS: Final[dict[PrimitiveKind, Read[Any]]] = {
+    PrimitiveKind.BOOLEAN: primitives.read_boolean,
+    PrimitiveKind.INT8: primitives.read_int8,
+    PrimitiveKind.INT16: primitives.read_int16,
+    PrimitiveKind.UINT16: primitives.read_uint16,
+    PrimitiveKind.INT32: primitives.read_int32,
+    PrimitiveKind.UINT32: primitives.read_uint32,
+    PrimitiveKind.INT64: primitives.read_int64,
+    PrimitiveKind.FLOAT64: primitives.read_float64,
+    PrimitiveKind.UUID: primitives.read_uuid,
 }
 
-_FIXED_PACKERS: Final[dict[Kind, Pack[Any]]] = {
-    Kind.BOOLEAN: primitives.pack_boolean,
-    Kind.INT8: primitives.pack_int8,
-    Kind.INT16: primitives.pack_int16,
-    Kind.UINT16: primitives.pack_uint16,
-    Kind.INT32: primitives.pack_int32,
-    Kind.UINT32: primitives.pack_uint32,
-    Kind.INT64: primitives.pack_int64,
-    Kind.FLOAT64: primitives.pack_float64,
-    Kind.UUID: primitives.pack_uuid,
+_FIXED_PACKERS: Final[dict[PrimitiveKind, Pack[Any]]] = {
+    PrimitiveKind.BOOLEAN: primitives.pack_boolean,
+    PrimitiveKind.INT8: primitives.pack_int8,
+    PrimitiveKind.INT16: primitives.pack_int16,
+    PrimitiveKind.UINT16: primitives.pack_uint16,
+    PrimitiveKind.INT32: primitives.pack_int32,
+    PrimitiveKind.UINT32: primitives.pack_uint32,
+    PrimitiveKind.INT64: primitives.pack_int64,
+    PrimitiveKind.FLOAT64: primitives.pack_float64,
+    PrimitiveKind.UUID: primitives.pack_uuid,
 }
 
 
@@ -112,8 +112,8 @@ def smallest(shape: Primitive, *, flexible: bool) -> int:
     """Return how many bytes a value of this shape takes at least."""
     if shape.kind in LAYOUTS:
         return len(_FIXED_PACKERS[shape.kind](0))
-    if shape.kind is Kind.UUID:
+    if shape.kind is PrimitiveKind.UUID:
         return primitives.UUID_BYTES
     if flexible:
         return 1
-    return 2 if shape.kind is Kind.STRING else 4
+    return 2 if shape.kind is PrimitiveKind.STRING else 4

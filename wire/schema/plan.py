@@ -8,7 +8,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin
 
-from wire.schema.vocabulary import Kind, Presence, presence_of
+from wire.schema.vocabulary import Presence, PrimitiveKind, presence_of
 
 
 class UnsupportedVersion(ValueError):
@@ -19,7 +19,7 @@ class UnsupportedVersion(ValueError):
 class Primitive:
     """One value of a primitive type."""
 
-    kind: Kind
+    kind: PrimitiveKind
     nullable: bool
 
 
@@ -59,7 +59,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class FieldPlan:
     """The fields of one class in one version, in the order in which they travel."""
 
     cls: type[Any]
@@ -70,7 +70,7 @@ class Plan:
     absent: tuple[Slot, ...]
 
 
-def top_level(cls: type[Any], version: int) -> Plan:
+def top_level(cls: type[Any], version: int) -> FieldPlan:
     """Return the plan of a message; raises UnsupportedVersion outside its `VERSIONS`."""
     if version not in cls.VERSIONS:
         raise UnsupportedVersion(
@@ -80,11 +80,11 @@ def top_level(cls: type[Any], version: int) -> Plan:
     return plan(cls, version, flexible=version >= cls.FLEXIBLE_SINCE)
 
 
-def plan(cls: type[Any], version: int, *, flexible: bool) -> Plan:
+def plan(cls: type[Any], version: int, *, flexible: bool) -> FieldPlan:
     """Return the plan of a structure inside a message of that version."""
     slots = tuple(_slots(cls, version))
     here = [slot for slot in slots if slot.presence.covers(version)]
-    return Plan(
+    return FieldPlan(
         cls=cls,
         version=version,
         flexible=flexible,
@@ -110,9 +110,9 @@ def _slots(cls: type[Any], version: int) -> Iterator[Slot]:
 
 def _shape(annotation: Any, place: str, *, null_allowed: bool) -> Shape:  # noqa: ANN401
     nullable = False
-    kind: Kind | None = None
+    kind: PrimitiveKind | None = None
     if get_origin(annotation) is Annotated:
-        kind = next(word for word in annotation.__metadata__ if isinstance(word, Kind))
+        kind = next(word for word in annotation.__metadata__ if isinstance(word, PrimitiveKind))
         annotation = annotation.__origin__
     if get_origin(annotation) in (Union, UnionType):
         nullable = null_allowed and NoneType in get_args(annotation)

@@ -22,7 +22,7 @@ from uuid import UUID
 from wire.primitives import Buffer
 
 
-class Kind(Enum):
+class PrimitiveKind(Enum):
     """The primitive types of the protocol, without their compact and nullable forms."""
 
     BOOLEAN = "boolean"
@@ -41,20 +41,20 @@ class Kind(Enum):
 
 RecordsValue: TypeAlias = Buffer | tuple[Buffer, ...] | list[Buffer] | None
 
-boolean: TypeAlias = Annotated[bool, Kind.BOOLEAN]
-int8: TypeAlias = Annotated[int, Kind.INT8]
-int16: TypeAlias = Annotated[int, Kind.INT16]
-uint16: TypeAlias = Annotated[int, Kind.UINT16]
-int32: TypeAlias = Annotated[int, Kind.INT32]
-uint32: TypeAlias = Annotated[int, Kind.UINT32]
-int64: TypeAlias = Annotated[int, Kind.INT64]
-float64: TypeAlias = Annotated[float, Kind.FLOAT64]
-uuid: TypeAlias = Annotated[UUID, Kind.UUID]
-string: TypeAlias = Annotated[str, Kind.STRING]
-nullable_string: TypeAlias = Annotated[str | None, Kind.STRING]
-bytes_: TypeAlias = Annotated[bytes, Kind.BYTES]
-nullable_bytes: TypeAlias = Annotated[bytes | None, Kind.BYTES]
-records_: TypeAlias = Annotated[RecordsValue, Kind.RECORDS]
+boolean: TypeAlias = Annotated[bool, PrimitiveKind.BOOLEAN]
+int8: TypeAlias = Annotated[int, PrimitiveKind.INT8]
+int16: TypeAlias = Annotated[int, PrimitiveKind.INT16]
+uint16: TypeAlias = Annotated[int, PrimitiveKind.UINT16]
+int32: TypeAlias = Annotated[int, PrimitiveKind.INT32]
+uint32: TypeAlias = Annotated[int, PrimitiveKind.UINT32]
+int64: TypeAlias = Annotated[int, PrimitiveKind.INT64]
+float64: TypeAlias = Annotated[float, PrimitiveKind.FLOAT64]
+uuid: TypeAlias = Annotated[UUID, PrimitiveKind.UUID]
+string: TypeAlias = Annotated[str, PrimitiveKind.STRING]
+nullable_string: TypeAlias = Annotated[str | None, PrimitiveKind.STRING]
+bytes_: TypeAlias = Annotated[bytes, PrimitiveKind.BYTES]
+nullable_bytes: TypeAlias = Annotated[bytes | None, PrimitiveKind.BYTES]
+records_: TypeAlias = Annotated[RecordsValue, PrimitiveKind.RECORDS]
 """Record batches, never copied: decoded as a view, encoded from one bytes-like object or several
 that follow one another. Null is None."""
 

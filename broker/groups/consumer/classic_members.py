@@ -13,7 +13,7 @@ from broker.groups.consumer.draft import NO_MATCHES, Draft
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.heartbeats import advance, take_place
 from broker.groups.consumer.member import Member, MemberState
-from broker.groups.consumer.timers import Kind, Timer, Timers
+from broker.groups.consumer.timers import Timer, TimerKind, Timers
 from broker.groups.joining import Joining
 from broker.groups.membership import Leaver, Syncing
 from broker.groups.subscription import (
@@ -60,9 +60,9 @@ def _joined(draft: Draft, joining: Joining, timers: Timers) -> JoinGroupResponse
     now = advance(draft, told, owned, timers)
     if now is None:
         return refused_join(ErrorCode.UNKNOWN_MEMBER_ID, joining.member_id)
-    timers.cancel(Timer(Kind.JOIN, name, now.member_id))
+    timers.cancel(Timer(TimerKind.JOIN, name, now.member_id))
     _restart_session(name, now, operation, timers)
-    sync = Timer(Kind.SYNC, name, now.member_id)
+    sync = Timer(TimerKind.SYNC, name, now.member_id)
     timers.set(sync, operation.now_ms + joining.rebalance_timeout_ms)
     return JoinGroupResponse(
         error_code=ErrorCode.NONE,
@@ -165,7 +165,7 @@ def _synced(
     if group.epoch > known.epoch and known.state is not MemberState.UNREVOKED_PARTITIONS:
         _expect_join(group.group_id, known, operation, timers)
         return refused_sync(ErrorCode.REBALANCE_IN_PROGRESS)
-    timers.cancel(Timer(Kind.SYNC, group.group_id, known.member_id))
+    timers.cancel(Timer(TimerKind.SYNC, group.group_id, known.member_id))
     _restart_session(group.group_id, known, operation, timers)
     return SyncGroupResponse(
         error_code=ErrorCode.NONE,
@@ -215,11 +215,11 @@ def _restart_session(
     group_id: str, member: Member, operation: WriteOperation, timers: Timers
 ) -> None:
     assert member.classic is not None
-    session = Timer(Kind.SESSION, group_id, member.member_id)
+    session = Timer(TimerKind.SESSION, group_id, member.member_id)
     timers.set(session, operation.now_ms + member.classic.session_timeout_ms)
 
 
 def _expect_join(group_id: str, member: Member, operation: WriteOperation, timers: Timers) -> None:
-    timer = Timer(Kind.JOIN, group_id, member.member_id)
+    timer = Timer(TimerKind.JOIN, group_id, member.member_id)
     if not timers.is_set(timer):
         timers.set(timer, operation.now_ms + max(member.rebalance_timeout_ms, 0))

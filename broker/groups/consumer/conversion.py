@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from broker.groups.consumer.draft import Draft, tombstones
 from broker.groups.consumer.group import ConsumerGroup
-from broker.groups.consumer.heartbeats import Refusal
+from broker.groups.consumer.heartbeats import MemberRefusal
 from broker.groups.consumer.member import Member, written
 from broker.groups.consumer.partitions import Partitions, TopicIdPartition
-from broker.groups.consumer.timers import Kind, Timer, Timers
+from broker.groups.consumer.timers import Timer, TimerKind, Timers
 from broker.groups.group import Group, contradiction
 from broker.groups.member import Member as ClassicGroupMember
 from broker.groups.rebalance import dismiss
@@ -44,7 +44,7 @@ from wire.primitives import MalformedMessage
 from wire.topic_partition import TopicPartition
 
 
-def taken_over(classic: Group, operation: WriteOperation) -> Draft | Refusal:
+def taken_over(classic: Group, operation: WriteOperation) -> Draft | MemberRefusal:
     """Return what a classic group becomes for a joining member of the new protocol.
 
     The classic group stays as it is: the member may be refused yet. See `sent_back`.
@@ -60,7 +60,7 @@ def taken_over(classic: Group, operation: WriteOperation) -> Draft | Refusal:
         members = [_upgraded(classic, one, operation.topics) for one in classic.members.values()]
     except MalformedMessage as fault:
         reason = f"group {classic.group_id} cannot be upgraded: a subscription: {fault}"
-        return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, reason)
+        return MemberRefusal(ErrorCode.GROUP_ID_NOT_FOUND, reason)
     operation.records.append((GroupMetadataKey(group=classic.group_id), None))
     _write_upgraded(draft, classic, members)
     return draft
@@ -70,11 +70,11 @@ def sent_back(classic: Group, operation: WriteOperation, timers: Timers) -> None
     """Let the members of a group that has been taken over join anew, within their sessions."""
     for known in classic.members.values():
         dismiss(known, ErrorCode.REBALANCE_IN_PROGRESS, operation, member_id=known.member_id)
-        session = Timer(Kind.SESSION, classic.group_id, known.member_id)
+        session = Timer(TimerKind.SESSION, classic.group_id, known.member_id)
         timers.set(session, operation.now_ms + known.session_timeout_ms)
 
 
-def _upgrade_refusal(classic: Group, operation: WriteOperation) -> Refusal | None:
+def _upgrade_refusal(classic: Group, operation: WriteOperation) -> MemberRefusal | None:
     settings = operation.settings.consumer
     reason = None
     if not settings.migration_policy.allows_upgrade:
@@ -86,7 +86,7 @@ def _upgrade_refusal(classic: Group, operation: WriteOperation) -> Refusal | Non
     if reason is None:
         return None
     words = f"group {classic.group_id} is not a consumer group: {reason}"
-    return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, words)
+    return MemberRefusal(ErrorCode.GROUP_ID_NOT_FOUND, words)
 
 
 def _upgraded(classic: Group, known: ClassicGroupMember, topics: Topics) -> Member:
@@ -178,7 +178,7 @@ def downgraded(draft: Draft, gone: Collection[Member], timers: Timers) -> bool:
         return False  # each member's records were possible, together no classic group has them
     tombstones(group, operation)
     operation.records.append((GroupMetadataKey(group=group.group_id), value))
-    timers.set(Timer(Kind.DOWNGRADE, group.group_id), operation.now_ms)
+    timers.set(Timer(TimerKind.DOWNGRADE, group.group_id), operation.now_ms)
     return True
 
 

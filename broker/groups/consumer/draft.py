@@ -67,6 +67,8 @@ class Draft:
         """Write what a member tells of itself, and what it owns, as far as that is new."""
         name = self.group.group_id
         known = self.group.members.get(member.member_id)
+        if known is member:
+            return
         told = member.told_value()
         if known is None or known.told_value() != told:
             self.write(MemberKey(name, member.member_id), told)

@@ -39,7 +39,7 @@ from wire.consumer_group_records import (
 NOTHING: Final[frozenset[str]] = frozenset()
 
 
-class State(Enum):
+class ConsumerGroupState(Enum):
     """A state by the name that clients and tools show; it follows from the rest."""
 
     EMPTY = "Empty"
@@ -89,15 +89,15 @@ class ConsumerGroup:
         )
 
     @property
-    def state(self) -> State:
+    def state(self) -> ConsumerGroupState:
         """The group's state."""
         if not self.members:
-            return State.EMPTY
+            return ConsumerGroupState.EMPTY
         if self.epoch > self.target_epoch:
-            return State.ASSIGNING
+            return ConsumerGroupState.ASSIGNING
         if all(one.is_reconciled_to(self.target_epoch) for one in self.members.values()):
-            return State.STABLE
-        return State.RECONCILING
+            return ConsumerGroupState.STABLE
+        return ConsumerGroupState.RECONCILING
 
     def owner_of(self, partition: TopicIdPartition) -> str | None:
         """Return the id of the member that owns a partition, or has still to give it up."""

@@ -10,7 +10,7 @@ from broker.groups.consumer.draft import NO_MATCHES, Draft, tombstones
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.heartbeats import (
     Beating,
-    Refusal,
+    MemberRefusal,
     beat,
     leave,
     left,
@@ -18,7 +18,7 @@ from broker.groups.consumer.heartbeats import (
     watch_revocation,
 )
 from broker.groups.consumer.member import LEAVE_EPOCH, Member, MemberState
-from broker.groups.consumer.timers import Kind, Timer, Timers
+from broker.groups.consumer.timers import Timer, TimerKind, Timers
 from broker.groups.group import Group
 from broker.groups.joining import Joining
 from broker.groups.membership import Leaver, Syncing
@@ -49,7 +49,7 @@ class ConsumerGroups:
     ) -> ConsumerGroupHeartbeatResponse:
         """Decide on a ConsumerGroupHeartbeat; `classic` is the classic group of that name."""
         draft = self._draft(beating, classic, operation)
-        if isinstance(draft, Refusal):
+        if isinstance(draft, MemberRefusal):
             return refused(draft)
         if not beating.is_leaving:
             answer = beat(draft, beating, self._timers)
@@ -57,7 +57,7 @@ class ConsumerGroups:
                 sent_back(classic, operation, self._timers)
             return answer
         known = leave(draft, beating)
-        if isinstance(known, Refusal):
+        if isinstance(known, MemberRefusal):
             return refused(known)
         if beating.epoch == LEAVE_EPOCH:
             self._fence(draft, known)
@@ -65,13 +65,15 @@ class ConsumerGroups:
 
     def _draft(
         self, beating: Beating, classic: Group | None, operation: WriteOperation
-    ) -> Draft | Refusal:
+    ) -> Draft | MemberRefusal:
         group = self._groups.get(beating.group_id)
         if group is not None:
             return Draft(group, operation)
         if not beating.is_joining:
             kind = "not found" if classic is None else "not a consumer group"
-            return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"group {beating.group_id} is {kind}")
+            return MemberRefusal(
+                ErrorCode.GROUP_ID_NOT_FOUND, f"group {beating.group_id} is {kind}"
+            )
         if classic is not None:
             return taken_over(classic, operation)
         return Draft(ConsumerGroup(group_id=beating.group_id), operation)
@@ -128,7 +130,7 @@ class ConsumerGroups:
         fresh: list[str] = []
         late: dict[str, dict[str, Member]] = {}
         for timer in self._timers.take_due(operation.now_ms):
-            if timer.kind is Kind.DOWNGRADE:
+            if timer.kind is TimerKind.DOWNGRADE:
                 fresh.append(timer.group_id)
                 continue
             group = self._groups.get(timer.group_id)
@@ -136,12 +138,12 @@ class ConsumerGroups:
             if member is None:
                 continue
             still_owns = member.state is MemberState.UNREVOKED_PARTITIONS
-            if timer.kind is not Kind.REVOCATION or still_owns:
+            if timer.kind is not TimerKind.REVOCATION or still_owns:
                 late.setdefault(timer.group_id, {})[timer.member_id] = member
         for group_id, members in late.items():
             self._fence(Draft(self._groups[group_id], operation), *members.values())
             for member_id in members:  # in case that it cannot be written
-                again = Timer(Kind.SESSION, group_id, member_id)
+                again = Timer(TimerKind.SESSION, group_id, member_id)
                 self._timers.set(again, operation.now_ms + RETRY_MS)
         return fresh
 
@@ -152,7 +154,7 @@ class ConsumerGroups:
                 session_ms = operation.settings.consumer.session_timeout_ms
                 if member.classic is not None:
                     session_ms = member.classic.session_timeout_ms
-                session = Timer(Kind.SESSION, group.group_id, member.member_id)
+                session = Timer(TimerKind.SESSION, group.group_id, member.member_id)
                 self._timers.set(session, operation.now_ms + session_ms)
                 watch_revocation(group.group_id, member, operation, self._timers)
 

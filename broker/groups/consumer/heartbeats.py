@@ -19,7 +19,7 @@ from broker.groups.consumer.member import (
 from broker.groups.consumer.partitions import NONE, Partitions, by_topic
 from broker.groups.consumer.reconciling import reconcile
 from broker.groups.consumer.sight import Hidden
-from broker.groups.consumer.timers import Kind, Timer, Timers
+from broker.groups.consumer.timers import Timer, TimerKind, Timers
 from broker.groups.write_operation import WriteOperation
 from wire.consumer_group_records import TargetKey, TargetValue
 from wire.errors import ErrorCode
@@ -71,8 +71,24 @@ class Beating:
         tells_all = self.rebalance_timeout_ms != -1 and has_topics and self.owned is not None
         return self.is_joining or tells_all
 
+    def tells_nothing_of(self, member: Member) -> bool:
+        """Say whether all that it tells of the member itself is known: so it is with most beats."""
+        return (
+            self.topics is None
+            and self.pattern is None
+            and self.assignor is None
+            and self.rack_id is None
+            and self.rebalance_timeout_ms == -1
+            and self.instance_id in {None, member.instance_id}
+            and self.client_id == member.client_id
+            and self.client_host == member.client_host
+            and member.classic is None
+        )
+
     def of(self, member: Member) -> Member:
         """Return the member with what it tells anew; it speaks the new protocol from now on."""
+        if self.tells_nothing_of(member):
+            return member
         return replace(
             member,
             instance_id=member.instance_id if self.instance_id is None else self.instance_id,
@@ -91,14 +107,14 @@ class Beating:
         )
 
 
-class Refusal(NamedTuple):
+class MemberRefusal(NamedTuple):
     """Why a member is refused, in an error and in words."""
 
     error: ErrorCode
     message: str
 
 
-def refused(refusal: Refusal) -> ConsumerGroupHeartbeatResponse:
+def refused(refusal: MemberRefusal) -> ConsumerGroupHeartbeatResponse:
     """Refuse a heartbeat."""
     return ConsumerGroupHeartbeatResponse(
         error_code=refusal.error,
@@ -111,7 +127,7 @@ def refused(refusal: Refusal) -> ConsumerGroupHeartbeatResponse:
 def beat(draft: Draft, beating: Beating, timers: Timers) -> ConsumerGroupHeartbeatResponse:
     """Decide on the heartbeat of a member that does not leave."""
     known = _member(draft, beating)
-    if isinstance(known, Refusal):
+    if isinstance(known, MemberRefusal):
         return _give_up(draft, refused(known))
     told = beating.of(known)
     draft.put(told)
@@ -123,10 +139,10 @@ def beat(draft: Draft, beating: Beating, timers: Timers) -> ConsumerGroupHeartbe
     now = advance(draft, told, beating.owned, timers)
     if now is None:
         reason = f"member {known.member_id} is in a state that is not known here: join again"
-        return _give_up(draft, refused(Refusal(ErrorCode.FENCED_MEMBER_EPOCH, reason)))
+        return _give_up(draft, refused(MemberRefusal(ErrorCode.FENCED_MEMBER_EPOCH, reason)))
     operation = draft.operation
     settings = operation.settings.consumer
-    session = Timer(Kind.SESSION, beating.group_id, now.member_id)
+    session = Timer(TimerKind.SESSION, beating.group_id, now.member_id)
     timers.set(session, operation.now_ms + settings.session_timeout_ms)
     return ConsumerGroupHeartbeatResponse(
         error_code=ErrorCode.NONE,
@@ -165,7 +181,7 @@ def watch_revocation(
 
     Classic members have the time limits of JoinGroup and SyncGroup instead.
     """
-    timer = Timer(Kind.REVOCATION, group_id, member.member_id)
+    timer = Timer(TimerKind.REVOCATION, group_id, member.member_id)
     if member.classic is None and member.state is MemberState.UNREVOKED_PARTITIONS:
         timers.set(timer, operation.now_ms + max(member.rebalance_timeout_ms, 0))
     else:
@@ -189,7 +205,7 @@ def _answered(partitions: Partitions) -> Assignment:
     )
 
 
-def _member(draft: Draft, beating: Beating) -> Member | Refusal:
+def _member(draft: Draft, beating: Beating) -> Member | MemberRefusal:
     """Return the member that beats, or a new one for one that joins."""
     group = draft.group
     known = group.members.get(beating.member_id)
@@ -197,7 +213,7 @@ def _member(draft: Draft, beating: Beating) -> Member | Refusal:
     comes_back = group.static_member(beating.instance_id) is not None
     if known is None and is_full and not comes_back:
         reason = f"group {group.group_id} has {len(group.members)} members, and takes no more"
-        return Refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, reason)
+        return MemberRefusal(ErrorCode.GROUP_MAX_SIZE_REACHED, reason)
     if beating.instance_id is not None:
         return _static_member(draft, beating, beating.instance_id)
     if known is None:
@@ -207,13 +223,13 @@ def _member(draft: Draft, beating: Beating) -> Member | Refusal:
     return _epoch_refusal(known, beating) or known
 
 
-def unknown(group: ConsumerGroup, member_id: str) -> Refusal:
+def unknown(group: ConsumerGroup, member_id: str) -> MemberRefusal:
     """Say that there is no such member."""
     reason = f"member {member_id} is not a member of group {group.group_id}"
-    return Refusal(ErrorCode.UNKNOWN_MEMBER_ID, reason)
+    return MemberRefusal(ErrorCode.UNKNOWN_MEMBER_ID, reason)
 
 
-def _static_member(draft: Draft, beating: Beating, instance_id: str) -> Member | Refusal:
+def _static_member(draft: Draft, beating: Beating, instance_id: str) -> Member | MemberRefusal:
     known = draft.group.static_member(instance_id)
     is_same = known is not None and known.member_id == beating.member_id
     if known is not None and is_same and not (known.is_away and beating.is_joining):
@@ -224,19 +240,19 @@ def _static_member(draft: Draft, beating: Beating, instance_id: str) -> Member |
         return draft.group.members.get(beating.member_id) or Member(member_id=beating.member_id)
     if not known.is_away and known.classic is None:
         reason = f"instance id {instance_id} is owned by member {known.member_id}"
-        return Refusal(ErrorCode.UNRELEASED_INSTANCE_ID, reason)
+        return MemberRefusal(ErrorCode.UNRELEASED_INSTANCE_ID, reason)
     return take_place(draft, known, beating.member_id)
 
 
 def instance_refusal(
     group: ConsumerGroup, known: Member | None, member_id: str, instance_id: str
-) -> Refusal:
+) -> MemberRefusal:
     """Say that an instance id is unknown, or another member's by now."""
     if known is None:
         reason = f"no member of group {group.group_id} has the instance id {instance_id}"
-        return Refusal(ErrorCode.UNKNOWN_MEMBER_ID, reason)
+        return MemberRefusal(ErrorCode.UNKNOWN_MEMBER_ID, reason)
     reason = f"member {member_id} with instance id {instance_id} was fenced by {known.member_id}"
-    return Refusal(ErrorCode.FENCED_INSTANCE_ID, reason)
+    return MemberRefusal(ErrorCode.FENCED_INSTANCE_ID, reason)
 
 
 def take_place(draft: Draft, known: Member, member_id: str) -> Member:
@@ -250,7 +266,7 @@ def take_place(draft: Draft, known: Member, member_id: str) -> Member:
     return now
 
 
-def _epoch_refusal(known: Member, beating: Beating) -> Refusal | None:
+def _epoch_refusal(known: Member, beating: Beating) -> MemberRefusal | None:
     """Return why a member's epoch is refused.
 
     The former one counts if the member owns nothing beyond its assignment: it may have lost the
@@ -263,10 +279,12 @@ def _epoch_refusal(known: Member, beating: Beating) -> Refusal | None:
         return None
     than = "larger" if beating.epoch > known.epoch else "smaller"
     reason = f"the epoch {beating.epoch} of member {known.member_id} is {than} than {known.epoch}"
-    return Refusal(ErrorCode.FENCED_MEMBER_EPOCH, f"{reason}: abandon all partitions and join")
+    return MemberRefusal(
+        ErrorCode.FENCED_MEMBER_EPOCH, f"{reason}: abandon all partitions and join"
+    )
 
 
-def leave(draft: Draft, beating: Beating) -> Member | Refusal:
+def leave(draft: Draft, beating: Beating) -> Member | MemberRefusal:
     """Return the member that leaves for good, for the caller to remove.
 
     One that leaves for a while is written here, and its partitions wait for it until its session

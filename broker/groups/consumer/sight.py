@@ -14,7 +14,7 @@ from broker.fairness import Turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class RightsSeen:
     """The rights of whoever beats.
 
     sees      whether a topic may be described; None for whoever sees all
@@ -25,10 +25,10 @@ class Sight:
     changes: int = 0
 
 
-SEES_ALL: Final = Sight()
+SEES_ALL: Final = RightsSeen()
 
 
-class Occasion(NamedTuple):
+class SightBasis(NamedTuple):
     """What a finding rests on: it holds until one of these is another."""
 
     pattern: str
@@ -39,11 +39,11 @@ class Occasion(NamedTuple):
 class Hidden(NamedTuple):
     """The topics that a member's pattern matches and that it does not see."""
 
-    occasion: Occasion
+    occasion: SightBasis
     topics: frozenset[str]
 
 
-async def unseen(names: Iterable[str], sight: Sight) -> frozenset[str]:
+async def unseen(names: Iterable[str], sight: RightsSeen) -> frozenset[str]:
     """Return what is not seen of these topics, leaving the others their turn."""
     if sight.sees is None:
         return frozenset()

@@ -5,7 +5,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 
-class Kind(StrEnum):
+class TimerKind(StrEnum):
     """What happens at a deadline unless it is put off."""
 
     SESSION = "a member has not been heard of"
@@ -18,7 +18,7 @@ class Kind(StrEnum):
 class Timer(NamedTuple):
     """Names one deadline; `member_id` is empty where the group as a whole is meant."""
 
-    kind: Kind
+    kind: TimerKind
     group_id: str
     member_id: str = ""
 

@@ -34,7 +34,7 @@ MAX_TIMESTAMP: Final = -3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ClockReading:
     """The time of a clock between two moments of this machine's, all in milliseconds."""
 
     clock: str
@@ -45,7 +45,7 @@ class Reading:
     """It showed this at some time before, so now it shows as much at least."""
 
 
-def told_clock(reading: Reading) -> str:
+def told_clock(reading: ClockReading) -> str:
     """Return a line about a clock; one that matters begins with `warning`."""
     if reading.is_least:
         ahead_ms = reading.shown_ms - reading.answered_ms
@@ -63,7 +63,7 @@ def told_clock(reading: Reading) -> str:
     return f"warning: clock of {reading.clock}: {told}: {CONSEQUENCE}"
 
 
-async def witness_clock(zookeeper: ZooKeeper, root: str) -> Reading:
+async def witness_clock(zookeeper: ZooKeeper, root: str) -> ClockReading:
     """Make a node and take it away again; raises ZooKeeperFault.
 
     The node is made where the mirror makes its own: below `root`, or the part of its path that
@@ -78,7 +78,7 @@ async def witness_clock(zookeeper: ZooKeeper, root: str) -> Reading:
     node = await zookeeper.get(path)
     await zookeeper.delete(path)
     assert node is not None, "it lives as long as the session"
-    return Reading(
+    return ClockReading(
         clock="the witness",
         shown_ms=node.modified_ms,
         asked_ms=asked_ms,
@@ -88,7 +88,7 @@ async def witness_clock(zookeeper: ZooKeeper, root: str) -> Reading:
 
 async def cluster_clocks(
     name: str, cluster: Cluster, view: ClusterView, spoken: list[Spoken]
-) -> list[Reading]:
+) -> list[ClockReading]:
     """Return what can be seen of a cluster's clocks, perhaps nothing; raises NetworkFault."""
     if any(one.speaks(DescribeQuorumRequest, 1) for one in spoken):
         found = await _controllers_clock(name, cluster)
@@ -98,7 +98,7 @@ async def cluster_clocks(
     return [one for one in found_each if one is not None]
 
 
-async def _controllers_clock(name: str, cluster: Cluster) -> Reading | None:
+async def _controllers_clock(name: str, cluster: Cluster) -> ClockReading | None:
     topic = DescribeQuorumRequestTopic(
         topic_name=METADATA_TOPIC, partitions=(DescribeQuorumRequestPartition(partition_index=0),)
     )
@@ -108,7 +108,7 @@ async def _controllers_clock(name: str, cluster: Cluster) -> Reading | None:
     for partition in (each for topic in answer.topics for each in topic.partitions):
         for voter in partition.current_voters:
             if voter.replica_id == partition.leader_id and voter.last_caught_up_timestamp > 0:
-                return Reading(
+                return ClockReading(
                     clock=f"{name}'s controller {voter.replica_id}",
                     shown_ms=voter.last_caught_up_timestamp,
                     asked_ms=asked_ms,
@@ -119,7 +119,7 @@ async def _controllers_clock(name: str, cluster: Cluster) -> Reading | None:
 
 async def _newest_stamp(
     name: str, cluster: Cluster, view: ClusterView, spoken: Spoken
-) -> Reading | None:
+) -> ClockReading | None:
     topic = view.topics.get(OFFSETS_TOPIC)
     led: defaultdict[int, list[ListOffsetsPartition]] = defaultdict(list)
     for index, partition in ({} if topic is None else topic.partitions).items():
@@ -141,7 +141,7 @@ async def _newest_stamp(
     ]
     if not stamps:
         return None
-    return Reading(
+    return ClockReading(
         clock=f"{name}'s broker {spoken.node}",
         shown_ms=max(stamps),
         asked_ms=asked_ms,

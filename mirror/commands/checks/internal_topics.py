@@ -1,6 +1,6 @@
 """What `mirror check` says of the internal topics: who may write there, and who else has."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from mirror.clusters.links import Links
@@ -41,7 +41,8 @@ async def internal_topics(flow: FlowConfig, links: Links, writers_of: WritersOf)
     for topic in (map_topic, flow.names.checkpoints_topic):
         writers = writers_of(flow.source, flow.target, of_checkpoints=topic != map_topic)
         try:
-            foreign = await _foreign(links.target_admin, topic, writers)
+            concerned = flow.mirrors if topic == map_topic else None
+            foreign = await _foreign(links.target_admin, topic, writers, concerned)
         except NetworkFault as fault:
             lines.append(f"warning: {topic} on {flow.target} was not read: {fault}")
         else:
@@ -49,9 +50,11 @@ async def internal_topics(flow: FlowConfig, links: Links, writers_of: WritersOf)
     return lines
 
 
-async def _foreign(target: Cluster, topic: str, writers: Writers) -> ForeignRecords:
+async def _foreign(
+    target: Cluster, topic: str, writers: Writers, concerned: Callable[[str], bool] | None
+) -> ForeignRecords:
     """Return the records of an internal topic that are not believed; raises NetworkFault."""
-    foreign = ForeignRecords()
+    foreign = ForeignRecords() if concerned is None else ForeignRecords(concerned)
     if await topic_exists(target, topic):
         reader = TailReader(target, topic, damaged=lambda _: None)  # whoever reads it names that
         async for _ in believed(reader, writers, foreign):

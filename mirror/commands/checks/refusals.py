@@ -1,6 +1,7 @@
 """What `mirror check` says of applications: who would be refused on the target after a switch."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Final
 
 from mirror.clusters.links import Links
@@ -8,6 +9,7 @@ from runtime.configuration.config import FlowConfig
 from runtime.rights.outlook import ask_site, look_ahead
 from runtime.rights.quotas import differing_quotas
 from runtime.rights.refused import Seen
+from runtime.rights.withheld import find_withheld
 from wire.net import NetworkFault
 from wire.net.client_quotas import client_quotas
 from wire.net.errors import RequestRefused, UnsupportedApi
@@ -26,10 +28,12 @@ async def refusals(flow: FlowConfig, links: Links, topics: Collection[str]) -> l
         groups = frozenset(filter(flow.groups.matches, await list_groups(links.source_admin)))
         source = await ask_site(links.source_admin, flow.source)
         target = await ask_site(links.target_admin, flow.target)
+        seen = Seen(topics={one: flow.names.on_target(one) for one in topics}, groups=groups)
+        kept_back = await find_withheld(flow, seen, source, target, links.target_admin)
     except NetworkFault as fault:
         return [f"warning: who would be refused after a switch is not known: {fault}"]
-    seen = Seen(topics={one: flow.names.on_target(one) for one in topics}, groups=groups)
-    lines = [*look_ahead(source, target, seen).lines(), *await _quotas(links)]
+    outlook = replace(look_ahead(source, target, seen), withheld=kept_back)
+    lines = [*outlook.lines(), *await _quotas(links)]
     return [f"warning: {line}" for line in lines]
 
 

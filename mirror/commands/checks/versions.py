@@ -20,11 +20,11 @@ from wire.messages import (
     list_groups,
     list_offsets,
     metadata,
-    name_of,
     offset_commit,
     offset_fetch,
     produce,
 )
+from wire.messages.table import name_of
 from wire.net.cluster import Cluster
 from wire.net.connecting import WHO_WE_ARE
 from wire.net.errors import RequestRefused
@@ -71,7 +71,7 @@ class Spoken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class NeededVersion:
     """A needed version, and what a flow does without it; empty if the flow cannot run then."""
 
     request: type[Request[Any]]
@@ -93,63 +93,67 @@ NO_RIGHTS: Final = "rights are not copied"
 NO_ZSTD: Final = "batches compressed with zstd cannot pass"
 
 OF_SOURCE: Final = (
-    Need(request=metadata.MetadataRequest, version=1),
-    Need(request=fetch.FetchRequest, version=4),
-    Need(request=list_offsets.ListOffsetsRequest, version=1),
-    Need(request=describe_configs.DescribeConfigsRequest),
-    Need(request=offset_fetch.OffsetFetchRequest, version=1),
-    Need(request=list_groups.ListGroupsRequest),
-    Need(
+    NeededVersion(request=metadata.MetadataRequest, version=1),
+    NeededVersion(request=fetch.FetchRequest, version=4),
+    NeededVersion(request=list_offsets.ListOffsetsRequest, version=1),
+    NeededVersion(request=describe_configs.DescribeConfigsRequest),
+    NeededVersion(request=offset_fetch.OffsetFetchRequest, version=1),
+    NeededVersion(request=list_groups.ListGroupsRequest),
+    NeededVersion(
         request=fetch.FetchRequest,
         version=7,
         without="no fetch sessions: each fetch names all partitions, which costs time with many",
     ),
-    Need(request=fetch.FetchRequest, version=10, without=NO_ZSTD),
-    Need(
+    NeededVersion(request=fetch.FetchRequest, version=10, without=NO_ZSTD),
+    NeededVersion(
         request=fetch.FetchRequest,
         version=11,
         without="`client_rack` does nothing: leaders alone are read",
         is_needed=lambda flow: flow.client_rack is not None,
     ),
-    Need(
+    NeededVersion(
         request=metadata.MetadataRequest,
         version=8,
         without="missing rights are not told here, but by partitions that are `not authorised`",
     ),
-    Need(
+    NeededVersion(
         request=metadata.MetadataRequest,
         version=10,
         without="topics have no ids: one made again is known only by offsets that go back",
     ),
-    Need(request=offset_fetch.OffsetFetchRequest, version=8, without=ONE_BY_ONE),
-    Need(request=describe_acls.DescribeAclsRequest, without=NO_RIGHTS, is_needed=_copies_rights),
+    NeededVersion(request=offset_fetch.OffsetFetchRequest, version=8, without=ONE_BY_ONE),
+    NeededVersion(
+        request=describe_acls.DescribeAclsRequest, without=NO_RIGHTS, is_needed=_copies_rights
+    ),
 )
 OF_TARGET: Final = (
-    Need(request=metadata.MetadataRequest, version=1),
-    Need(request=produce.ProduceRequest, version=3),
-    Need(request=fetch.FetchRequest, version=4),
-    Need(request=list_offsets.ListOffsetsRequest, version=1),
-    Need(request=init_producer_id.InitProducerIdRequest),
-    Need(request=create_topics.CreateTopicsRequest),
-    Need(request=describe_configs.DescribeConfigsRequest),
-    Need(request=offset_commit.OffsetCommitRequest, version=2),
-    Need(request=offset_fetch.OffsetFetchRequest, version=1),
-    Need(request=produce.ProduceRequest, version=7, without=NO_ZSTD),
-    Need(
+    NeededVersion(request=metadata.MetadataRequest, version=1),
+    NeededVersion(request=produce.ProduceRequest, version=3),
+    NeededVersion(request=fetch.FetchRequest, version=4),
+    NeededVersion(request=list_offsets.ListOffsetsRequest, version=1),
+    NeededVersion(request=init_producer_id.InitProducerIdRequest),
+    NeededVersion(request=create_topics.CreateTopicsRequest),
+    NeededVersion(request=describe_configs.DescribeConfigsRequest),
+    NeededVersion(request=offset_commit.OffsetCommitRequest, version=2),
+    NeededVersion(request=offset_fetch.OffsetFetchRequest, version=1),
+    NeededVersion(request=produce.ProduceRequest, version=7, without=NO_ZSTD),
+    NeededVersion(
         request=create_partitions.CreatePartitionsRequest,
         without="topics do not grow: new partitions wait until somebody adds them",
     ),
-    Need(
+    NeededVersion(
         request=incremental_alter_configs.IncrementalAlterConfigsRequest,
         without="topics keep the settings that they were made with",
     ),
-    Need(
+    NeededVersion(
         request=delete_topics.DeleteTopicsRequest,
         without="nothing can be deleted, so nothing begins anew",
         is_needed=_may_delete,
     ),
-    Need(request=offset_fetch.OffsetFetchRequest, version=8, without=ONE_BY_ONE),
-    Need(request=create_acls.CreateAclsRequest, without=NO_RIGHTS, is_needed=_copies_rights),
+    NeededVersion(request=offset_fetch.OffsetFetchRequest, version=8, without=ONE_BY_ONE),
+    NeededVersion(
+        request=create_acls.CreateAclsRequest, without=NO_RIGHTS, is_needed=_copies_rights
+    ),
 )
 
 
@@ -187,7 +191,7 @@ def told_versions(name: str, spoken: Iterable[Spoken]) -> list[str]:
 
 
 def lacking_versions(
-    name: str, spoken: Iterable[Spoken], needs: Iterable[Need], flow: FlowConfig
+    name: str, spoken: Iterable[Spoken], needs: Iterable[NeededVersion], flow: FlowConfig
 ) -> tuple[list[str], list[str]]:
     """Return the lacks that keep a flow from running here, and those that it can do without."""
     brokers = list(spoken)

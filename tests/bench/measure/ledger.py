@@ -1,6 +1,7 @@
 """Everything measured so far, and everything that could not be, said aloud as it comes in."""
 
 import re
+import traceback
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -39,7 +40,7 @@ FAULTS: Final = (
     TooFewSamples,
     trio.TooSlowError,
 )
-"""What leaves a row without a figure; anything else is a bug of the harness and ends it."""
+"""What leaves a row without a figure; anything else is a bug of the harness and ends its part."""
 
 
 T = TypeVar("T")
@@ -141,7 +142,10 @@ class Ledger:
 
     @contextmanager
     def part(self, name: str, rows: Mapping[str, Sequence[Cell]], limit_s: float) -> Iterator[None]:
-        """Run a part for so long; rows that a fault of all of it left unsaid get it as reason."""
+        """Run a part for so long; rows that a fault of all of it left unsaid get it as reason.
+
+        So do those that a bug of the harness left; its traceback lies with what others said.
+        """
         self.ends_at = monotonic() + limit_s
         missed_before = len(self.missed)
 
@@ -151,8 +155,15 @@ class Ledger:
                 unsaid = [cell for cell in of_system if _row_id(system, cell) not in said]
                 self.miss(system, unsaid, fault)
 
-        with self.timed(f"part {name}"), expected_faults(miss_the_rest):
-            yield
+        with self.timed(f"part {name}"):
+            try:
+                yield
+            except Exception as fault:  # noqa: BLE001 - the reason of each row that it has left
+                reason = fault
+                if not is_expected(fault):
+                    self.keep_log("harness", "".join(traceback.format_exception(fault)))
+                    reason = RunFailed(f"a bug of the harness: {type(fault).__name__}: {fault}")
+                miss_the_rest(reason)
         missed = len(self.missed) - missed_before
         status = INCOMPLETE if missed else COMPLETE
         say(f"part {name}: status {status}, figures missing: {missed}")

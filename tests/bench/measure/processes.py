@@ -14,6 +14,8 @@ _STIME: Final = 12
 _RSS: Final = 21
 """Places in /proc/PID/stat counted behind the name, which may hold blanks and brackets."""
 ZOMBIE: Final = "Z"
+_PEAK_ANEW: Final = "5"
+"""What /proc/PID/clear_refs takes for VmHWM to begin anew: proc(5)."""
 
 
 class ProcessGone(RuntimeError):
@@ -37,6 +39,33 @@ def user_and_kernel(pid: int) -> tuple[float, float]:
     """Return the CPU-seconds in its own code and those in the kernel. Raises ProcessGone."""
     fields = _fields(_stat(pid))
     return int(fields[_UTIME]) / _TICKS_PER_S, int(fields[_STIME]) / _TICKS_PER_S
+
+
+def begin_peak(pid: int) -> None:
+    """Have the peak of what a process has in memory count from now on. Raises ProcessGone."""
+    try:
+        Path(f"/proc/{pid}/clear_refs").write_text(_PEAK_ANEW)
+    except (FileNotFoundError, ProcessLookupError) as error:
+        raise ProcessGone(f"process {pid} is gone") from error
+
+
+def peak_bytes(pid: int) -> int:
+    """Return the most that a process has had in memory. Raises ProcessGone."""
+    try:
+        return most_resident_bytes(Path(f"/proc/{pid}/status").read_text())
+    except (FileNotFoundError, ProcessLookupError) as error:
+        raise ProcessGone(f"process {pid} is gone") from error
+
+
+def most_resident_bytes(status: str) -> int:
+    """Return the peak of what was in memory, out of /proc/PID/status (VmHWM, in KiB).
+
+    Raises ProcessGone for a process that has ended, which has none.
+    """
+    lines = dict(line.split(":", 1) for line in status.splitlines())
+    if "VmHWM" not in lines:
+        raise ProcessGone("the process has ended")
+    return int(lines["VmHWM"].split()[0]) * 1024
 
 
 def resident_bytes(stat: str, *, page_bytes: int = _PAGE_BYTES) -> int:

@@ -9,14 +9,23 @@ from typing import Any, Final
 from tests.bench.measure.figures import spread
 
 OURS: Final = "ours"
+OURS_IN_PYTHON: Final = "ours-in-python"
+"""Ours without its chunk kernel."""
+OURS_EARLIER: Final = "ours-earlier"
+"""Ours of another commit: `make bench AGAINST=REV`."""
 MM2_DEFAULT: Final = "mm2-default"
 MM2_TUNED: Final = "mm2-tuned"
 RELAY: Final = "relay"
 APACHE: Final = "apache-kafka"
 CONNECTOR: Final = "spark-connector"
 READER: Final = "reader"
-SYSTEMS: Final = (OURS, MM2_DEFAULT, MM2_TUNED, RELAY, APACHE, CONNECTOR, READER)
-LIMITS: Final = frozenset({RELAY, READER})
+DIRECT: Final = "direct"
+OF_OURS: Final = frozenset({OURS, OURS_IN_PYTHON, OURS_EARLIER})
+SYSTEMS: Final = (
+    *(OURS, OURS_IN_PYTHON, OURS_EARLIER, MM2_DEFAULT, MM2_TUNED, RELAY, APACHE, CONNECTOR),
+    *(READER, DIRECT),
+)
+LIMITS: Final = frozenset({RELAY, READER, DIRECT})
 """Systems that do next to nothing: what the machine allows."""
 
 MIRROR_CPU: Final = "mirror_cpu_s_per_gib"
@@ -37,6 +46,8 @@ AUDIT_START: Final = "audit_start_cpu_s"
 AUDIT_RSS: Final = "audit_reader_rss_mb"
 AUDIT_CPU: Final = "audit_cpu_s"
 AUDIT_INCREMENT: Final = "audit_increment_percent"
+AUDIT_REREAD: Final = "audit_reread_percent"
+AUDIT_FAR: Final = "audit_far_mb_s"
 
 UNITS: Final[Mapping[str, str]] = {
     MIRROR_CPU: "CPU-s/GiB",
@@ -57,6 +68,8 @@ UNITS: Final[Mapping[str, str]] = {
     AUDIT_RSS: "MB",
     AUDIT_CPU: "CPU-s",
     AUDIT_INCREMENT: "%",
+    AUDIT_REREAD: "%",
+    AUDIT_FAR: "MB/s",
 }
 """All benches, in the order of the tables."""
 
@@ -123,6 +136,16 @@ def report(
         ],
         "ratios": _ratios(compared | highest),
     }
+
+
+def told_ratios(content: Mapping[str, Any], bench: str) -> list[str]:
+    """Return a line for each ratio of one bench: the median of all runs, and its extremes."""
+    found = [ratio for ratio in content["ratios"] if ratio["bench"] == bench]
+    return [
+        f"{one['workload']}: {one['of']} / {one['to']} {one['median']:.3f}"
+        f" ({one['min']:.3f} to {one['max']:.3f})"
+        for one in found
+    ]
 
 
 def has_no_figure(row: Mapping[str, Any]) -> bool:

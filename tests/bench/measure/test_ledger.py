@@ -1,4 +1,4 @@
-"""A run that fails leaves its reason, and the rest goes on; a bug of the harness does not."""
+"""A run that fails leaves its reason, and the rest goes on; a bug of the harness ends its part."""
 
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -83,8 +83,20 @@ def test_a_fault_of_a_whole_part_is_the_reason_of_its_rows_that_have_none() -> N
         (MM2_TUNED, MIRROR_RATE, "[Errno 2] No such file or directory: 'round-0'"),
     ]
     assert ledger.status == INCOMPLETE
-    with pytest.raises(KeyError), ledger.part("mirror", {OURS: ROWS}, limit_s=60):
+
+
+def test_a_bug_of_the_harness_ends_its_part_without_a_traceback(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger = Ledger(logs=tmp_path)
+    with ledger.part("mirror", {OURS: ROWS}, limit_s=60):
         failing_with(KeyError("oops"))
+    assert {each.reason for each in ledger.missed} == {"a bug of the harness: KeyError: 'oops'"}
+    assert ledger.status == INCOMPLETE
+    [log] = tmp_path.iterdir()
+    assert "KeyError: 'oops'" in log.read_text()
+    told = capsys.readouterr()
+    assert "Traceback" not in told.out + told.err
 
 
 def test_each_part_has_a_time_of_its_own() -> None:

@@ -9,7 +9,10 @@ import pytest
 
 from tests.bench.measure.processes import (
     ProcessGone,
+    begin_peak,
     cpu_and_memory,
+    most_resident_bytes,
+    peak_bytes,
     resident_bytes,
     user_and_kernel,
 )
@@ -32,6 +35,19 @@ def test_this_process_uses_memory() -> None:
     assert sum(user_and_kernel(os.getpid())) > 0
 
 
+def test_the_peak_is_read_in_kibibytes() -> None:
+    assert most_resident_bytes("Name:\tpython\nVmHWM:\t  2048 kB\nVmRSS:\t 1 kB\n") == 2 * 1024**2
+
+
+def test_a_peak_counts_from_where_it_was_begun_anew() -> None:
+    large = bytearray(b"x") * (32 << 20)
+    before = peak_bytes(os.getpid())
+    assert before > len(large)
+    del large
+    begin_peak(os.getpid())
+    assert peak_bytes(os.getpid()) < before - (16 << 20)
+
+
 def test_a_process_that_ended_is_gone_even_before_anyone_waited_for_it() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE)
     assert process.stdout is not None
@@ -39,6 +55,8 @@ def test_a_process_that_ended_is_gone_even_before_anyone_waited_for_it() -> None
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     with pytest.raises(ProcessGone, match=f"process {process.pid} has ended"):
         cpu_and_memory(process.pid)
+    with pytest.raises(ProcessGone):
+        peak_bytes(process.pid)
     process.communicate()
     with pytest.raises(ProcessGone, match=f"process {process.pid} is gone"):
         cpu_and_memory(process.pid)

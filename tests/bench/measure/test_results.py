@@ -16,6 +16,7 @@ from tests.bench.measure.results import (
     RowId,
     has_no_figure,
     report,
+    told_ratios,
 )
 
 
@@ -63,6 +64,15 @@ def test_rows_and_ratios_have_the_fields_of_the_schema() -> None:
             }
         ],
     }
+
+
+def test_ratios_are_told_in_a_line_each() -> None:
+    content = report(
+        {},
+        [*measured(MIRROR_CPU, OURS, 0.5, 1.0, 0.75), *measured(MIRROR_CPU, MM2_TUNED, 10, 10, 15)],
+    )
+    assert told_ratios(content, MIRROR_CPU) == ["w: ours / mm2-tuned 0.050 (0.050 to 0.100)"]
+    assert told_ratios(content, DUPLICATES) == []
 
 
 def test_a_ratio_is_taken_within_each_run_and_only_where_both_ran() -> None:

@@ -38,10 +38,11 @@ class Part(Enum):
     DRAIN = "drain"
     AUDIT = "audit"
     GROWTH = "audit-growth"
+    FORWARD = "forward"
 
 
 DEFAULT_PARTS: Final = (Part.MIRROR, Part.BROKER, Part.OFFSETS, Part.AUDIT)
-"""What runs unless `ONLY=` picks something: the others take 10 minutes, 35, and 5."""
+"""What runs unless `ONLY=` picks something: the others take 10 minutes, 35, 5 and 4."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +112,16 @@ def fitted(workload: Workload) -> Workload:
 
 
 def quick(base: Workload = BASE) -> list[Workload]:
-    """Return what `QUICK=1` mirrors."""
-    return [replace(base, data_bytes=GIB)]
+    """Return what `QUICK=1` mirrors, and `AGAINST=REV`."""
+    small = replace(base, data_bytes=GIB)
+    return [
+        small,
+        replace(small, codec=Compression.LZ4),
+        replace(small, codec=Compression.ZSTD),
+        replace(small, batch_bytes=100 * KIB),
+        replace(small, batch_bytes=ONE_RECORD),
+        replace(small, partitions=120),
+    ]
 
 
 def size(count: int) -> str:
@@ -133,8 +142,9 @@ def parse_parts(only: str | None) -> list[Part]:
 
 
 def stored_mb(workloads: Iterable[Workload]) -> int:
-    """Return what brokers store at once: a workload and two copies; of three mirrors one is done.
+    """Return what brokers store at once: a workload twice, as another mirror of ours has a topic to
+    itself, and three copies; of four mirrors one is done.
 
     What a round left is deleted before the next one has copied much.
     """
-    return 3 * max(workload.value_bytes for workload in workloads) // MIB + 1000
+    return 5 * max(workload.value_bytes for workload in workloads) // MIB + 1000

@@ -7,10 +7,13 @@ from typing import Any, Final
 from tests.bench.measure.results import (
     APACHE,
     CONNECTOR,
+    DIRECT,
     LIMITS,
     MM2_DEFAULT,
     MM2_TUNED,
     OURS,
+    OURS_EARLIER,
+    OURS_IN_PYTHON,
     READER,
     RELAY,
     has_no_figure,
@@ -18,12 +21,15 @@ from tests.bench.measure.results import (
 
 COLOURS: Final[Mapping[str, str]] = {
     OURS: "#1a7f5a",
+    OURS_IN_PYTHON: "#7fbf9f",
+    OURS_EARLIER: "#7fbf9f",
     MM2_TUNED: "#c4622d",
     MM2_DEFAULT: "#e0a27e",
     APACHE: "#c4622d",
     RELAY: "#9aa0a6",
     CONNECTOR: "#c4622d",
     READER: "#9aa0a6",
+    DIRECT: "#9aa0a6",
 }
 INK: Final = "#24292f"
 PALE: Final = "#57606a"

@@ -6,9 +6,11 @@ from typing import Any, Final
 from tests.bench.measure.results import (
     APACHE,
     AUDIT_CPU,
+    AUDIT_FAR,
     AUDIT_INCREMENT,
     AUDIT_RATE,
     AUDIT_RECORDS,
+    AUDIT_REREAD,
     AUDIT_RSS,
     AUDIT_START,
     BROKER_CONSUME,
@@ -59,9 +61,11 @@ TITLES: Final[Mapping[str, str]] = {
     AUDIT_RSS: "Audit: memory of the process that reads, at its highest",
     AUDIT_CPU: "Audit: how it grows with the data, behind the start",
     AUDIT_INCREMENT: "Audit: a night with evidence, in percent of a full one",
+    AUDIT_FAR: "Audit: how fast a worker reads a site nearby and far away",
+    AUDIT_REREAD: "Audit: what a night reads again against rotten bits, in percent of a full one",
 }
 MORE_IS_BETTER: Final = frozenset(
-    {MIRROR_RATE, BROKER_PRODUCE, BROKER_CONSUME, AUDIT_RATE, AUDIT_RECORDS}
+    {MIRROR_RATE, BROKER_PRODUCE, BROKER_CONSUME, AUDIT_RATE, AUDIT_RECORDS, AUDIT_FAR}
 )
 MARKS: Final = ("3 brokers", "one core")
 RIVALS: Final = (MM2_DEFAULT, MM2_TUNED, APACHE, CONNECTOR)
@@ -79,6 +83,8 @@ SYSTEMS: Final = """\
 | system | what it is |
 |---|---|
 | `ours` | `mirror run`, or `broker run`, of this project |
+| `ours-in-python` | `mirror run` without its chunk kernel: `chunk_kernel: false` |
+| `ours-earlier` | `mirror run` of an earlier commit: `make bench AGAINST=REV` |
 | `mm2-default` | MirrorMaker 2 in dedicated mode, with the defaults it comes with |
 | `mm2-tuned` | the same, tuned for throughput: 8 tasks, polls of 10,000 records and 10 MiB per \
 partition, producer batches of 512 KiB with 20 ms of linger, idempotent with 5 in flight, \
@@ -89,6 +95,8 @@ checkpoints and group sync each second |
 partition, SHA-1 of key, value and time of each record, and how often it is there |
 | `reader` | fetches both logs and looks at each batch's header, and does nothing else: the limit \
 of an audit |
+| `direct` | a bundled broker without `failover bootstrap` between it and its clients: the limit \
+of forwarding |
 
 - Figures are minimum / **median** / maximum over the rounds. Each round starts all systems anew. A
   ratio is taken within a round, and then over the rounds. MB are 10^6 and GiB 2^30 bytes of record
@@ -138,17 +146,24 @@ of an audit |
   audits of that small topic, which rates leave out. No two records of a workload are alike. A rate
   that the fixed price varies by more than has no figure.
 - What reads is a Python worker of ours, and the JVM of the connector. Its heap may grow to 3 GB.
-- `audit_increment_percent`: both logs have grown by 1 %; the digests of both sites, which read that
-  and a 90th of the rest again, and the audit that takes their evidence, beside an audit that reads
-  all. Everything runs in one process without Spark; the price of a small topic is left out.
+  Memory is the peak that the kernel has counted (VmHWM) since the topic's turn began. Two rows are
+  of logs that differ: the beginning is gone on one side, as behind its retention, and every record
+  has another time, in as many records as a worker takes one by one.
+- `audit_increment_percent`: both logs have grown by 1 %; the digests of both sites, which read
+  that, and the audit that takes their evidence, beside an audit that reads all. Each part of 65,536
+  offsets is read again once in 90 nights. None has its turn in that night; `audit_reread_percent`
+  is a night in which one has, and nothing is new. Everything runs in one process without Spark; the
+  price of a small topic is left out.
+- `audit_far_mb_s`: one worker's reading of a topic, whose site is behind the process that keeps
+  bytes back in both rows, "near" for no time. Connecting is in it, a few round trips.
 - MirrorMaker writes without compression unless told otherwise, which neither setting does; ours
   writes the bytes that it read.
 
 `make bench` measures the parts `mirror`, `broker`, `offsets` and `audit` in three rounds; `ONLY=`
-picks one, or `replicated` (three brokers), `drain` (one core, and distance) or `audit-growth`.
-`QUICK=1` takes two rounds of one workload, `RUNS=5` more rounds. `.venv/bin/python -m tests.bench
---help` says how long each takes. `make profile WHAT=mirror|broker` draws flame graphs of ours under
-`build/`.
+picks one, or `replicated` (three brokers), `drain` (one core, and distance), `audit-growth` or
+`forward`. `QUICK=1` takes two rounds of one workload, `RUNS=5` more rounds.
+`.venv/bin/python -m tests.bench --help` says how long each takes. `make profile
+WHAT=mirror|broker` draws flame graphs of ours under `build/`.
 """
 
 NOTHING_YET: Final = """\

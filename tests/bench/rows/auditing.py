@@ -22,6 +22,7 @@ from tests.bench.measure.results import (
     AUDIT_INCREMENT,
     AUDIT_RATE,
     AUDIT_RECORDS,
+    AUDIT_REREAD,
     AUDIT_RSS,
     AUDIT_START,
     CONNECTOR,
@@ -29,11 +30,12 @@ from tests.bench.measure.results import (
     READER,
 )
 from tests.bench.measure.workloads import GIB, KIB, MIB, Workload
-from tests.bench.rows.nightly import SITES, Growing, Increment, increment_percent
-from tests.bench.stage.audited import PROGRAM, Auditor
+from tests.bench.rows.far_logs import far_cells, run_far_logs
+from tests.bench.rows.nightly import SITES, Growing, Increment, nightly_percents
+from tests.bench.stage.audited import DIFFERENT, DONE, PROGRAM, Auditor
 from tests.bench.stage.clusters import run_bundled
 from tests.bench.stage.filling import drain, fill_alike
-from tests.bench.stage.served import create_topic
+from tests.bench.stage.served import create_topic, delete_before
 from tests.clusters import RunningCluster
 from tests.dc_yaml import dc_yaml, flow
 from tests.interop.peers.artifacts import connector_jars
@@ -73,10 +75,45 @@ FULL: Final = (
     workload(60, 16 * KIB, 32 * MIB),
     workload(KIB, 16 * KIB, 256 * MIB, Compression.ZSTD),
 )
+FAR: Final = (FULL[0], replace(FULL[1], partitions=1))
 QUICK: Final = (workload(KIB, 16 * KIB, 128 * MIB),)
 INCREMENT: Final = Increment(workload=replace(workload(60, 16 * KIB, 192 * MIB), partitions=1))
 QUICK_INCREMENT: Final = Increment(workload=replace(workload(60, 16 * KIB, 32 * MIB), partitions=1))
 SMALL_LOG: Final = replace(SMALL, partitions=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differing:
+    """A log of one partition that is not alike on both sides."""
+
+    name: str
+    topic: str
+    records: int
+    gone: int = 0
+    """So many records are gone at the beginning of the target's log, as behind its retention."""
+    answer: str = DONE
+    """What an audit says of it. One that is no finding differs by what is gone alone."""
+
+    @property
+    def workload(self) -> Workload:
+        return replace(SMALL_LOG, data_bytes=self.records * SMALL_LOG.record_bytes)
+
+
+DIFFERING: Final = (
+    Differing(
+        name="60 B, 1p, 900,000 of 1.2 million records gone on one side",
+        topic="ahead",
+        records=1_200_000,
+        gone=900_000,
+    ),
+    Differing(
+        name="60 B, 1p, 0.9 million records on each side, each altered",
+        topic="altered",
+        records=900_000,
+        answer=DIFFERENT,
+    ),
+)
+"""What takes workers the most memory: `settling.MOST_WINDOW_RECORDS` are a few more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +122,12 @@ class AuditPlan:
 
     workloads: Sequence[Workload]
     increment: Increment
+    far: Sequence[Workload] = ()
+    """What is read of a site that is far away."""
     grown_bytes: Sequence[int] = (GIB, 4 * GIB)
     """The sizes of a log by which the growth is measured."""
+    differing: Sequence[Differing] = ()
+    """Logs of which a worker may have to hold much."""
     runs: int
 
 
@@ -104,6 +145,18 @@ class _Stage:
             create_topic(cluster, topic, workload.partitions)
         trio.run(fill_alike, self.clusters, topic, workload, is_distinct)
         self.filled[topic] = workload
+
+    def fill_apart(self, one: Differing) -> None:
+        """Write what differs: every record has another time on the other side, or many are gone."""
+        if one.answer == DONE:
+            self.fill(one.topic, one.workload)
+        else:
+            for cluster in self.clusters:
+                create_topic(cluster, one.topic, one.workload.partitions)
+                trio.run(fill_alike, [cluster], one.topic, one.workload)
+            self.filled[one.topic] = one.workload
+        if one.gone:
+            delete_before(self.clusters[1], one.topic, one.gone)
 
     def auditor(self, system: str, run: int) -> Auditor:
         """Return what compares for a system; raises PeerUnavailable without the connector."""
@@ -150,21 +203,21 @@ class Turned:
         self.start_cpu_s = self._compare(SMALL_TOPIC)[0]
         self.small_cpu_s = [self._compare(SMALL_TOPIC)[0] for _ in range(SMALL_TIMES)]
 
-    def behind_the_fixed_price(self, topic: str) -> tuple[float, int]:
+    def behind_the_fixed_price(self, topic: str, answer: str = DONE) -> tuple[float, int]:
         """Return the CPU-seconds that a topic's data took, and the most that a reader had.
 
         Raises RunFailed where that is no more than the fixed price varies by.
         """
-        cpu_s, most = self._compare(topic)
+        cpu_s, most = self._compare(topic, answer)
         own = cpu_s - median(self.small_cpu_s)
         varies = max(self.small_cpu_s) - min(self.small_cpu_s)
         if own <= varies:
             raise RunFailed(f"{own:.2f} CPU-s, and the fixed price varies by {varies:.2f}")
         return own, most
 
-    def _compare(self, topic: str) -> tuple[float, int]:
+    def _compare(self, topic: str, answer: str = DONE) -> tuple[float, int]:
         self.ledger.require_time()
-        cost = self.auditor.compare(topic, TIMEOUT_S)
+        cost = self.auditor.compare(topic, TIMEOUT_S, answer)
         return cost.cpu_s, cost.reader_bytes
 
 
@@ -178,6 +231,7 @@ def run_auditing(folder: Path, plan: AuditPlan, ledger: Ledger) -> None:
         for run in range(plan.runs):
             _run_round(stage, topics, run, ledger)
         _increments(stage, plan, ledger)
+    run_far_logs(folder / "far", plan.far, plan.runs, ledger)
 
 
 def run_growth(folder: Path, plan: AuditPlan, ledger: Ledger) -> None:
@@ -187,16 +241,22 @@ def run_growth(folder: Path, plan: AuditPlan, ledger: Ledger) -> None:
         topics = {f"grown-{size // GIB}-gib": size for size in plan.grown_bytes}
         for topic, size in topics.items():
             stage.fill(topic, workload(KIB, 16 * KIB, size), is_distinct=False)
+        for one in plan.differing:
+            stage.fill_apart(one)
         for run in range(plan.runs):
             auditor = stage.auditor(OURS, run)
             turns = Turned(auditor=auditor, ledger=ledger)
             try:
-                with ledger.guard([OURS], [c for s in topics.values() for c in _grown(s)]):
+                with ledger.guard([OURS], growth_cells(plan)[OURS]):
                     turns.warm_up()
                     for topic, size in topics.items():
                         own, most = turns.behind_the_fixed_price(topic)
                         figures = (own, most / MB)
                         ledger.add(OURS, run, dict(zip(_grown(size), figures, strict=True)))
+                    for one in plan.differing:
+                        own, most = turns.behind_the_fixed_price(one.topic, one.answer)
+                        figures = (own, most / MB)
+                        ledger.add(OURS, run, dict(zip(_costs(one.name), figures, strict=True)))
             finally:
                 auditor.stop()
             for topic, size in topics.items():
@@ -209,7 +269,7 @@ def audit_cells(plan: AuditPlan) -> dict[str, list[Cell]]:
     rates = [(one.name, bench) for one in plan.workloads for bench in RATES]
     both = [(START, AUDIT_START), *rates, *((one.name, AUDIT_RSS) for one in plan.workloads)]
     return {
-        OURS: [*both, (plan.increment.name, AUDIT_INCREMENT)],
+        OURS: [*both, *_nightly(plan), *far_cells(plan.far)],
         CONNECTOR: both,
         READER: rates,
     }
@@ -217,12 +277,24 @@ def audit_cells(plan: AuditPlan) -> dict[str, list[Cell]]:
 
 def growth_cells(plan: AuditPlan) -> dict[str, list[Cell]]:
     """Return every row of the part `audit-growth`, by system."""
-    ours = [cell for size in plan.grown_bytes for cell in _grown(size)]
-    return {OURS: ours, READER: [cell for cell in ours if cell[1] == AUDIT_CPU]}
+    alike = [cell for size in plan.grown_bytes for cell in _grown(size)]
+    differing = [cell for one in plan.differing for cell in _costs(one.name)]
+    return {
+        OURS: [*alike, *differing],
+        READER: [cell for cell in alike if cell[1] == AUDIT_CPU],
+    }
+
+
+def _nightly(plan: AuditPlan) -> tuple[Cell, Cell]:
+    name = plan.increment.name
+    return (name, AUDIT_INCREMENT), (f"{name} the night before", AUDIT_REREAD)
 
 
 def _grown(size: int) -> list[Cell]:
-    name = f"{GROWN}, {size // GIB} GiB on each side"
+    return _costs(f"{GROWN}, {size // GIB} GiB on each side")
+
+
+def _costs(name: str) -> list[Cell]:
     return [(name, AUDIT_CPU), (name, AUDIT_RSS)]
 
 
@@ -278,7 +350,6 @@ def _drained(stage: _Stage, topic: str) -> float:
 
 def _increments(stage: _Stage, plan: AuditPlan, ledger: Ledger) -> None:
     """Measure each round on a topic of its own: evidence is begun with it."""
-    cell = (plan.increment.name, AUDIT_INCREMENT)
     for run in range(plan.runs):
 
         def measure(run: int = run) -> Mapping[Cell, float]:
@@ -286,9 +357,10 @@ def _increments(stage: _Stage, plan: AuditPlan, ledger: Ledger) -> None:
             large = plan.increment.workload
             grown = _growing(stage, f"night-{run}", large, plan.increment.new)
             folder = stage.folder / f"nights-{run}"
-            return {cell: increment_percent(folder, plan.increment, small, grown)}
+            percents = nightly_percents(folder, plan.increment, small, grown)
+            return dict(zip(_nightly(plan), percents, strict=True))
 
-        ledger.try_run(OURS, run, [cell], measure)
+        ledger.try_run(OURS, run, list(_nightly(plan)), measure)
 
 
 def _growing(stage: _Stage, topic: str, whole: Workload, new: Workload) -> Growing:

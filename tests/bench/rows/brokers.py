@@ -105,7 +105,7 @@ def _warm(folder: Path, system: str, plan: BrokerPlan, ledger: Ledger) -> Iterat
     with running as broker:
         warm_up(broker)
         for number in range(plan.warm_up_passes):
-            _write_and_read(broker, plan.workloads[number % len(plan.workloads)], ledger)
+            write_and_read(broker, plan.workloads[number % len(plan.workloads)], ledger)
         yield broker
 
 
@@ -124,11 +124,11 @@ def _serve(
     """Write and read topics at each broker by turns; memory is looked at behind all of it."""
 
     def once(system: str) -> Pass:
-        return _write_and_read(running[system], workload, ledger)
+        return write_and_read(running[system], workload, ledger)
 
     megabytes = workload.value_bytes / MEGABYTE
     missing = cells(workload.name, RATE_BENCHES)
-    for system, found in _passes(passes, running, missing, once, ledger).items():
+    for system, found in by_turns(passes, running, missing, once, ledger).items():
         figures = {
             (workload.name, BROKER_PRODUCE): megabytes / median(each.written_s for each in found),
             (workload.name, BROKER_CONSUME): megabytes / median(each.read_s for each in found),
@@ -143,15 +143,15 @@ def _answer(
     """Write at a rate to each broker by turns."""
 
     def once(system: str) -> Latency:
-        return _latency(running[system], rate, ledger)
+        return latency_at(running[system], rate, ledger)
 
     missing = cells(rate.name, LATENCY_BENCHES)
-    for system, found in _passes(passes, running, missing, once, ledger).items():
+    for system, found in by_turns(passes, running, missing, once, ledger).items():
         figures = {(rate.name, BROKER_P99): median(each.p99 for each in found)}
         ledger.add(system, turn, figures)
 
 
-def _passes(
+def by_turns(
     count: int,
     systems: Iterable[str],
     missing: Sequence[Cell],
@@ -172,7 +172,8 @@ def _passes(
     return found
 
 
-def _write_and_read(broker: Served, workload: Workload, ledger: Ledger) -> Pass:
+def write_and_read(broker: Served, workload: Workload, ledger: Ledger) -> Pass:
+    """Write a new topic and read it, and delete it."""
     [pid] = broker.pids.values()
     each = workload.records_per_batch * workload.batches_per_partition
     topic = f"{workload.topic}-{int(monotonic() * 1000)}"
@@ -186,7 +187,8 @@ def _write_and_read(broker: Served, workload: Workload, ledger: Ledger) -> Pass:
     return Pass(written_s=written_s, read_s=read_s, resident_bytes=resident)
 
 
-def _latency(broker: Served, rate: Rate, ledger: Ledger) -> Latency:
+def latency_at(broker: Served, rate: Rate, ledger: Ledger) -> Latency:
+    """Write a new topic at a rate while it is read, and delete it."""
     place = (broker, f"{LATENCY_TOPIC}-{int(monotonic() * 1000)}")
     create_topic(*place, 1)
     try:

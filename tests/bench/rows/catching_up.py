@@ -22,7 +22,15 @@ from tests.bench.measure.ledger import (
     say,
 )
 from tests.bench.measure.processes import cpu_and_memory
-from tests.bench.measure.results import MIRROR_CPU, MIRROR_RATE, MIRROR_RSS, MIRROR_WARM_CPU, RELAY
+from tests.bench.measure.results import (
+    MIRROR_CPU,
+    MIRROR_RATE,
+    MIRROR_RSS,
+    MIRROR_WARM_CPU,
+    OF_OURS,
+    OURS,
+    RELAY,
+)
 from tests.bench.measure.rounds import repeat
 from tests.bench.measure.turns import LIMIT_S, LOOK_S, Entrant, take_turns
 from tests.bench.measure.workloads import Workload
@@ -55,7 +63,7 @@ def run_catching_up(
         race = partial(_catch_up, stage, usable, workload, turn, ledger)
         return _take(race, row, usable, turn, ledger)
 
-    with ledger.guard(systems, cells(row, BENCHES)), _filled(stage, workload, ledger):
+    with ledger.guard(systems, cells(row, BENCHES)), _filled(stage, workload, systems, ledger):
         repeat(runs, systems, cells(row, BENCHES), one_round, ledger)
 
 
@@ -97,34 +105,48 @@ def _take(
 
 
 def warm_up_mirrored(
-    stage: Stage, workload: Workload, copies: Iterable[Sequence[str]], ledger: Ledger
+    stage: Stage, workload: Workload, copies: Sequence[Sequence[str]], ledger: Ledger
 ) -> None:
     """Let both clusters serve copies that do not count: Java's brokers become twice as fast."""
 
     def tell(fault: Exception) -> None:
         say(f"not warmed up: {reason_of(fault)}")  # whoever cannot run will say so in its row
 
-    with expected_faults(tell), _filled(stage, workload, ledger):
+    warmed = {system for systems in copies for system in systems}
+    with expected_faults(tell), _filled(stage, workload, warmed, ledger):
         for systems in copies:
             _catch_up(stage, systems, workload, 0, ledger)
 
 
 @contextmanager
-def _filled(stage: Stage, workload: Workload, ledger: Ledger) -> Iterator[None]:
-    """Keep a topic full of a workload on the source until the block ends.
+def _filled(
+    stage: Stage, workload: Workload, systems: Iterable[str], ledger: Ledger
+) -> Iterator[None]:
+    """Keep the systems' topics full of a workload on the source until the block ends.
 
     Raises one of `ledger.FAULTS`.
     """
     ledger.require_time()
-    stage.kept.add(workload.topic)
+    topics = {topic_of(system, workload) for system in systems}
+    stage.kept |= topics
     try:
-        create_topic(stage.source, workload.topic, workload.partitions)
-        ledger.run(fill, stage.source, workload.topic, workload)
+        for topic in sorted(topics):
+            create_topic(stage.source, topic, workload.partitions)
+            ledger.run(fill, stage.source, topic, workload)
         os.sync()  # or it is written to the disk while the first system is measured
         yield
     finally:
-        stage.kept.discard(workload.topic)
+        stage.kept -= topics
         stage.clean()
+
+
+def topic_of(system: str, workload: Workload) -> str:
+    """Return the topic of a workload that a system mirrors.
+
+    Each mirror of ours has one to itself: two pairs do not move the same topic.
+    """
+    is_another_of_ours = system in OF_OURS and system != OURS
+    return f"{workload.topic}-{system}" if is_another_of_ours else workload.topic
 
 
 def _catch_up(
@@ -173,7 +195,8 @@ async def _feed_relay(folder: Path, workload: Workload, limit_s: float) -> Seque
 
 def _mirror(stage: Stage, system: str, workload: Workload, target: Cluster) -> Entrant:
     names = stage.next_names()
-    topic = names.topic_on_target(system, workload.topic)
+    source_topic = topic_of(system, workload)
+    topic = names.topic_on_target(system, source_topic)
 
     async def moved() -> int:
         return sum(await ends(target, topic, workload.partitions))
@@ -184,7 +207,7 @@ def _mirror(stage: Stage, system: str, workload: Workload, target: Cluster) -> E
 
     return Entrant(
         system=system,
-        racer=stage.mirror(system, names, [workload.topic]),
+        racer=stage.mirror(system, names, [source_topic]),
         records=workload.records,
         moved=moved,
         leave=partial(trio.to_thread.run_sync, free),

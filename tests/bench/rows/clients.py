@@ -86,9 +86,7 @@ def produce(task: Task) -> dict[str, float]:
     began, left = monotonic(), task.count
     while left:
         chunk = chunks[left % len(chunks)][:left]
-        queued: int = producer.produce_batch(  # type: ignore[attr-defined] # newer than its stubs
-            task.topic, chunk
-        )
+        queued = producer.produce_batch(task.topic, chunk)
         left -= queued
         producer.poll(0 if queued == len(chunk) else 0.01)  # a full queue: wait for some room
     if producer.flush(PATIENCE_S):

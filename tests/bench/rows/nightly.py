@@ -1,15 +1,16 @@
 """What a night's increment costs beside a full audit of the same logs, by the data alone.
 
     full     an audit that reads both logs
-    tonight  1 % is new on both sides: each site's digest, which reads that and what has its turn of
-             the rest, and an audit that takes both sites' evidence
+    tonight  1 % is new on both sides: each site's digest, which reads that, and an audit that takes
+             both sites' evidence
+    again    the night after, with nothing new: each site's digest reads again what has its turn
 
 All of it runs in this process, without Spark, whose start would be a hundred times what is to be
 measured. Evidence goes through Parquet as it does there. What the same steps take for a small topic
 is left out.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from io import BytesIO
@@ -23,16 +24,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from runtime.configuration.config import load
-from spark_audit.compare.key_ends import KeyEnds
-from spark_audit.compare.settling import Differences
 from spark_audit.evidence.links import REREAD_OFFSETS
-from spark_audit.evidence.rows import Night, nights_of, table_of
+from spark_audit.evidence.rows import Night, table_of
 from spark_audit.result.verdict import Answer
 from spark_audit.run import run_audit
-from spark_audit.scan.scan import scan
-from spark_audit.scan.scan_plan import ScanTask, each_of, read_together
-from spark_audit.scan.scan_rows import ARROW_SCAN, arrow_batches
 from spark_audit.site_digest import DAY_MS, take_night
+from tests.auditing import without_spark
 from tests.bench.measure.ledger import RunFailed
 from tests.bench.measure.workloads import Workload, size
 
@@ -59,36 +56,18 @@ class Increment:
         """Return what is written on top."""
         return replace(self.workload, data_bytes=int(NEW_SHARE * self.workload.data_bytes))
 
+    @property
+    def parts(self) -> int:
+        """Return how many parts of the log have turns to be read again, each on one day."""
+        return self.workload.records // REREAD_OFFSETS
+
     def day(self, topic: str) -> int:
-        """Return a day, since the epoch, on which a part of the log has its turn.
+        """Return a day, since the epoch, on which no part has its turn; the day after has one.
 
-        Of a log of this size there is a day with one part, or none; of one with `NIGHTS` parts
-        every day has one.
+        Of a log with `NIGHTS` parts every day has one.
         """
-        parts = self.workload.records // REREAD_OFFSETS
         shift = crc32(topic.encode())
-        return next(day for day in range(20_000, 20_090) if (day - shift) % NIGHTS < parts)
-
-
-@dataclass(frozen=True, slots=True)
-class InProcess:
-    """Reads logs as Spark's workers do, in this process; see `flow_audit.Reader`."""
-
-    spark: object
-
-    def scan(self, tasks: Sequence[ScanTask]) -> pa.Table:
-        """Return the rows of these tasks."""
-        batches = [
-            batch
-            for some in read_together(tasks)
-            for task, rows in zip(each_of(some), scan(some), strict=True)
-            for batch in arrow_batches(task.log, rows)
-        ]
-        return pa.Table.from_batches(batches, schema=ARROW_SCAN)
-
-    def settle(self, questions: Sequence[Differences | KeyEnds]) -> pa.Table:
-        """Raise RunFailed: both logs are equal."""
-        raise RunFailed(f"{questions[0].topic} differs, which was written alike")
+        return next(day for day in range(20_000, 20_090) if (day + 1 - shift) % NIGHTS == 0)
 
 
 @dataclass(slots=True)
@@ -97,10 +76,10 @@ class Memory:
 
     files: dict[str, list[bytes]] = field(default_factory=dict)
 
-    def load(self, _: object, path: str) -> list[Night]:
+    def load(self, _: object, path: str) -> pa.Table | None:
         """Return what is kept at a place."""
         tables = [pq.read_table(BytesIO(file)) for file in self.files.get(path, ())]
-        return nights_of(pa.concat_tables(tables), path) if tables else []
+        return pa.concat_tables(tables) if tables else None
 
     def save(self, _: object, path: str, night: Night, *, is_anew: bool) -> None:
         """Add a night."""
@@ -112,24 +91,22 @@ class Memory:
 
 @contextmanager
 def _without_spark(day: int) -> Iterator[None]:
-    """Run audits and digests in this process, on that day and, for digests, the one before."""
+    """Run audits and digests in this process; the digests of both sites on the day before that day,
+    on that day, and on the one after.
+    """
     memory = Memory()
     nights: dict[str, int] = {}
 
-    @contextmanager
-    def no_session(**_: object) -> Iterator[None]:
-        yield None
-
     with pytest.MonkeyPatch.context() as patch:
+        without_spark(patch)
         for program in ("run", "site_digest"):
-            patch.setattr(f"spark_audit.{program}.open_session", no_session)
-            patch.setattr(f"spark_audit.{program}.SparkReader", InProcess)
             patch.setattr(f"spark_audit.{program}.load", memory.load)
         patch.setattr("spark_audit.site_digest.save", memory.save)
 
         def of_day() -> int:
-            nights["taken"] = nights.get("taken", 0) + 1
-            return (day - 1 if nights["taken"] <= len(SITES) else day) * DAY_MS
+            taken = nights.get("taken", 0)
+            nights["taken"] = taken + 1
+            return (day - 1 + taken // len(SITES)) * DAY_MS
 
         patch.setattr("spark_audit.site_digest.now_ms", of_day)
         yield
@@ -141,6 +118,7 @@ class Costs:
 
     full: float
     tonight: float
+    again: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,13 +132,17 @@ class Growing:
     """Writes 1 % more."""
 
 
-def increment_percent(folder: Path, increment: Increment, small: Growing, large: Growing) -> float:
-    """Return tonight's cost in percent of a full audit's, by the data alone.
+def nightly_percents(
+    folder: Path, increment: Increment, small: Growing, large: Growing
+) -> tuple[float, float]:
+    """Return what tonight and what is read again cost in percent of a full audit, by the data.
 
     Raises RunFailed where an audit is not clean.
     """
     fixed, all_of_it = (_costs(folder, increment, one) for one in (small, large))
-    return 100 * (all_of_it.tonight - fixed.tonight) / (all_of_it.full - fixed.full)
+    full = all_of_it.full - fixed.full
+    tonight, again = all_of_it.tonight - fixed.tonight, all_of_it.again - fixed.again
+    return 100 * tonight / full, 100 * again / full
 
 
 def _costs(folder: Path, increment: Increment, growing: Growing) -> Costs:
@@ -183,6 +165,12 @@ def _costs(folder: Path, increment: Increment, growing: Growing) -> Costs:
         began = process_time()
         digest()
         audit(reads_all=False)
-        tonight = process_time() - began
+        by_tonight = process_time()
+        digest()
+        by_again = process_time()
         audit(reads_all=True)
-        return Costs(full=process_time() - began - tonight, tonight=tonight)
+        return Costs(
+            full=process_time() - by_again,
+            tonight=by_tonight - began,
+            again=by_again - by_tonight,
+        )

@@ -6,10 +6,13 @@ from zlib import crc32
 
 import pytest
 
-from spark_audit.evidence.links import REREAD_OFFSETS, Turns
+from spark_audit.compare.settling import MOST_WINDOW_RECORDS
+from spark_audit.evidence.links import NightNumbers
 from tests.bench.measure.ledger import Ledger, RunFailed
-from tests.bench.measure.results import AUDIT_CPU, CONNECTOR, OURS, READER
+from tests.bench.measure.results import AUDIT_CPU, AUDIT_RSS, CONNECTOR, OURS, READER
 from tests.bench.rows.auditing import (
+    DIFFERING,
+    FAR,
     FULL,
     INCREMENT,
     SMALL_TOPIC,
@@ -18,7 +21,8 @@ from tests.bench.rows.auditing import (
     audit_cells,
     growth_cells,
 )
-from tests.bench.stage.audited import Auditor, Cost
+from tests.bench.rows.far_logs import far_cells
+from tests.bench.stage.audited import DIFFERENT, DONE, Auditor, Cost
 
 PLAN = AuditPlan(workloads=FULL, increment=INCREMENT, runs=1)
 
@@ -30,9 +34,9 @@ class Priced(Auditor):
     def start(self) -> None:
         """Start nothing."""
 
-    def compare(self, topic: str, timeout_s: float) -> Cost:
+    def compare(self, topic: str, timeout_s: float, answer: str = DONE) -> Cost:
         """Return the next price."""
-        del timeout_s
+        del timeout_s, answer
         cpu_s = PRICES[topic].pop(0)
         return Cost(cpu_s=cpu_s, seconds=1, reader_bytes=7)
 
@@ -59,10 +63,29 @@ def test_every_workload_has_a_row_of_ours_of_the_connector_and_of_the_limit() ->
     assert len(growth_cells(PLAN)[OURS]) == 2 * len(PLAN.grown_bytes)
 
 
-def test_a_part_of_the_log_has_its_turn_on_the_day_of_the_increment() -> None:
+def test_what_differs_has_rows_of_ours_alone_with_the_memory_of_a_worker() -> None:
+    rows = growth_cells(replace(PLAN, differing=DIFFERING))
+    differing = {one.name for one in DIFFERING}
+    assert {(name, AUDIT_RSS) for name in differing} <= set(rows[OURS])
+    assert not differing & {name for name, _ in rows[READER]}
+    compared = [one for one in DIFFERING if one.answer == DIFFERENT]
+    assert all(one.workload.records < MOST_WINDOW_RECORDS for one in compared), "one by one"
+
+
+def test_no_part_of_the_log_has_its_turn_in_the_night_of_the_increment_and_one_in_the_next() -> (
+    None
+):
     day = INCREMENT.day("night-0")
-    turns = Turns(since=day - 1, tonight=day, days=90)
-    parts = range(INCREMENT.workload.records // REREAD_OFFSETS)
-    assert sum(turns.have_come(part + crc32(b"night-0")) for part in parts) == 1
+    shift = crc32(b"night-0")
+    for night, parts in ((day, 0), (day + 1, 1)):
+        turns = NightNumbers(since=night - 1, tonight=night, days=90)
+        assert sum(turns.have_come(part + shift) for part in range(INCREMENT.parts)) == parts
     assert INCREMENT.new.records * 99 < INCREMENT.workload.records
     assert replace(INCREMENT, workload=INCREMENT.new).name != INCREMENT.name
+
+
+def test_each_workload_that_is_read_from_afar_is_read_nearby_too() -> None:
+    cells = far_cells(FAR)
+    assert len(cells) == 2 * len(FAR) == len(set(cells))
+    assert [name.rpartition(", ")[2] for name, _ in cells] == ["near", "80 ms away"] * len(FAR)
+    assert set(cells) <= set(audit_cells(replace(PLAN, far=FAR))[OURS])

@@ -6,7 +6,8 @@ outer join compares partition, a digest of each record, and how often it is ther
 question, answered with counts only. It has Java as Spark starts it; ours has what its sessions
 have.
 
-Each takes names of topics from standard input and answers `done` when a topic is compared.
+Each takes names of topics from standard input and answers `done` when a topic is compared and
+found equal, else with what was found.
 """
 
 import os
@@ -14,7 +15,7 @@ import select
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -28,12 +29,14 @@ from pyspark.sql import functions as f
 from runtime.configuration.config import load
 from spark_audit.result.verdict import Answer
 from spark_audit.run import run_audit
-from spark_audit.session import Cluster, open_session
+from spark_audit.session import SparkCluster, open_session
 from tests.bench.measure.ledger import RunFailed
-from tests.bench.measure.processes import ProcessGone, cpu_and_memory
+from tests.bench.measure.processes import ProcessGone, begin_peak, cpu_and_memory, peak_bytes
 
 CORES: Final = 2
 DONE: Final = "done"
+DIFFERENT: Final = Answer.FINDINGS.value
+"""What `ours` says of logs that it has compared and that are not equal."""
 LOOK_S: Final = 0.1
 PROGRAM: Final = (sys.executable, "-m", "tests.bench.stage.audited")
 STOP_S: Final = 60
@@ -74,18 +77,18 @@ class Auditor:
                 start_new_session=True,
             )
 
-    def compare(self, topic: str, timeout_s: float) -> Cost:
+    def compare(self, topic: str, timeout_s: float, answer: str = DONE) -> Cost:
         """Have a topic compared; the first one's cost is that of the start too.
 
-        Raises RunFailed for a fault, for logs that are not found equal, and when time is over.
+        Raises RunFailed for a fault, for another answer, and when time is over.
         """
         assert self._process is not None, "it was started"
         assert self._process.stdin is not None, "it has a pipe"
         before, began = sum(self._spent.values()), monotonic()
-        self._most = 0
+        self._begin_peaks()
         self._process.stdin.write(f"{topic}\n".encode())
         self._process.stdin.flush()
-        self._wait_done(topic, began + timeout_s)
+        self._wait_answer(topic, answer, began + timeout_s)
         self._look()
         return Cost(
             cpu_s=sum(self._spent.values()) - before,
@@ -93,7 +96,7 @@ class Auditor:
             reader_bytes=self._most,
         )
 
-    def _wait_done(self, topic: str, deadline: float) -> None:
+    def _wait_answer(self, topic: str, answer: str, deadline: float) -> None:
         assert self._process is not None
         assert self._process.stdout is not None, "it has a pipe"
         said = b""
@@ -107,7 +110,7 @@ class Auditor:
             if not some:
                 raise RunFailed(self._last_words())
             said += some
-        if said.decode().strip() != DONE:
+        if said.decode().strip() != answer:
             raise RunFailed(f"{topic}: {said.decode().strip()[:SAID_CHARACTERS]}")
 
     def _last_words(self) -> str:
@@ -117,12 +120,23 @@ class Auditor:
     def _look(self) -> None:
         assert self._process is not None
         for pid in _of_session(self._process.pid):
-            try:
-                self._spent[pid], resident = cpu_and_memory(pid)
-            except ProcessGone:
-                continue
+            with suppress(ProcessGone):
+                self._spent[pid], _ = cpu_and_memory(pid)
+        for pid in self._readers():
+            with suppress(ProcessGone):
+                self._most = max(self._most, peak_bytes(pid))
+
+    def _begin_peaks(self) -> None:
+        self._most = 0
+        for pid in self._readers():
+            with suppress(ProcessGone):
+                begin_peak(pid)
+
+    def _readers(self) -> Iterator[int]:
+        assert self._process is not None
+        for pid in _of_session(self._process.pid):
             if pid != self._process.pid and _name(pid).startswith(self.reader):
-                self._most = max(self._most, resident)
+                yield pid
 
     def stop(self) -> None:
         """End it, and all that it has started."""
@@ -170,7 +184,8 @@ def ours(file: str, output: str) -> Iterator[Callable[[str], str]]:
 
         def compare(topic: str) -> str:
             verdict = run_audit(configuration, [topic], Path(output) / topic, reads_all=True)
-            return DONE if verdict.answer is Answer.CLEAN else f"{verdict.answer}{verdict.problem}"
+            said = f"{verdict.answer.value} {verdict.problem or ''}".strip()
+            return DONE if verdict.answer is Answer.CLEAN else said
 
         yield compare
 
@@ -184,7 +199,7 @@ def connector(jars: str, source: str, target: str) -> Iterator[Callable[[str], s
         "spark.driver.extraJavaOptions": "",
     }
     with open_session(
-        cores=CORES, driver_memory="3g", cluster=Cluster(settings=settings)
+        cores=CORES, driver_memory="3g", cluster=SparkCluster(settings=settings)
     ) as context:
         spark = SparkSession(context)
 

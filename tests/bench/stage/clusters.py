@@ -15,7 +15,13 @@ import trio
 from runtime.process.ports import free_port
 from tests.bench.measure.machine import KIND, MM2_VERSION
 from tests.bench.measure.racers import ChildRacer, Mirror, Pinned
-from tests.bench.measure.results import MM2_DEFAULT, MM2_TUNED, OURS
+from tests.bench.measure.results import (
+    MM2_DEFAULT,
+    MM2_TUNED,
+    OF_OURS,
+    OURS_EARLIER,
+    OURS_IN_PYTHON,
+)
 from tests.bench.measure.workloads import KIB, MIB, Workload
 from tests.bench.stage.filling import drain, fill
 from tests.bench.stage.served import PERISHABLE, Served, create_topic, delete_topics
@@ -38,6 +44,7 @@ STOP_TIMEOUT_S: Final = 30
 WARM_UP: Final = Workload(batch_bytes=4 * KIB, data_bytes=64 * MIB)
 """Many small batches: what counts is how often a path is taken."""
 WITNESS_TIMEOUT_S: Final = 60
+WITHOUT_KERNEL: Final = "    chunk_kernel: false\n"
 
 RunCluster: TypeAlias = Callable[[Path, str], AbstractContextManager[Served]]
 """Run a cluster of that name with its data in that folder."""
@@ -52,7 +59,7 @@ flows:
     topics: {{include: [{topics}]}}
     groups: {{include: ["bench-.*"]}}
     replication_factor: 1
-coordination: {{zookeeper: "{witness}", path: "/{source}-{target}"}}
+{more}coordination: {{zookeeper: "{witness}", path: "/{source}-{target}"}}
 metrics: {{mirror_port: 0, failover_port: 0, audit_port: 0}}
 """
 
@@ -66,7 +73,7 @@ class Names:
 
     def topic_on_target(self, system: str, topic: str) -> str:
         """Return where a topic of the source goes."""
-        return topic if system == OURS else f"{self.source}.{topic}"
+        return topic if system in OF_OURS else f"{self.source}.{topic}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,6 +81,8 @@ class OurMirror(ChildRacer):
     """`mirror run` as a child process."""
 
     configuration: str
+    checkout: Path | None = None
+    """Whose code runs; None: this one's."""
 
     def start(self) -> None:
         """Start it; it comes up a moment later."""
@@ -81,6 +90,8 @@ class OurMirror(ChildRacer):
         file = self.folder / "dc.yaml"
         file.write_text(self.configuration)
         command = [sys.executable, "-m", "mirror.cli", "run", str(file)]
+        if self.checkout is not None:  # -P: and not what is in the working directory
+            command = ["env", f"PYTHONPATH={self.checkout}", command[0], "-P", *command[1:]]
         self._child = start_child("mirror", command, log=self.folder / "mirror.log")
 
     def stop(self) -> None:
@@ -99,6 +110,8 @@ class Stage:
     target: Served
     witness: str
     kept: set[str] = field(default_factory=set)
+    earlier: Path | None = None
+    """The checkout of OURS_EARLIER."""
     mirror_cores: Collection[int] = ()
     """The processors that mirrors may use; empty: all."""
     round_trip_s: float = 0.0
@@ -117,9 +130,10 @@ class Stage:
 
     def _mirror(self, system: str, names: Names, topics: Sequence[str]) -> Mirror:
         folder = self.folder / names.source
-        if system == OURS:
+        if system in OF_OURS:
             return OurMirror(
                 folder=folder,
+                checkout=self.earlier if system == OURS_EARLIER else None,
                 configuration=CONFIGURATION.format(
                     source=names.source,
                     target=names.target,
@@ -127,6 +141,7 @@ class Stage:
                     target_bootstrap=self.target.bootstrap,
                     witness=self.witness,
                     topics=", ".join(f'"{topic}"' for topic in topics),
+                    more=WITHOUT_KERNEL if system == OURS_IN_PYTHON else "",
                 ),
             )
         assert system in {MM2_DEFAULT, MM2_TUNED}

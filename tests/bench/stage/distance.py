@@ -22,7 +22,8 @@ from tests.bench.stage.clusters import run_apache
 from tests.bench.stage.served import PERISHABLE, Served
 from tests.interop.peers.child import start_child
 from wire.net.buffers import BufferPool
-from wire.net.transport import SYSTEMS_OWN, connect_socket
+from wire.net.client_settings import SYSTEMS_OWN
+from wire.net.transport import connect_socket
 
 HOST: Final = "127.0.0.1"
 CHUNK_BYTES: Final = 1024 * 1024

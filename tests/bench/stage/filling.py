@@ -21,7 +21,7 @@ from wire.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from wire.net import Cluster, Pending, open_cluster
+from wire.net import Cluster, PendingAnswer, open_cluster
 from wire.record_batch import Record, build_batch, iterate_batches
 
 REQUEST_BYTES: Final = 2 * MIB
@@ -67,7 +67,7 @@ def requests_of(workload: Workload, topic: str, batch: bytes) -> Iterator[Produc
 async def fill(served: Served, topic: str, workload: Workload) -> float:
     """Write a workload into an empty topic; return the seconds it took until all was acked."""
     batch = batch_of(workload)
-    in_flight: deque[Pending[ProduceResponse]] = deque()
+    in_flight: deque[PendingAnswer[ProduceResponse]] = deque()
     async with open_cluster(served.addresses, client_id="bench") as cluster:
         leader = await cluster.leader(topic, 0)  # one broker leads every partition
         began = trio.current_time()
@@ -101,7 +101,7 @@ async def fill_alike(
             for one in clusters
         ]
         leaders = [await one.leader(topic, 0) for one in opened]
-        in_flight: deque[Pending[ProduceResponse]] = deque()
+        in_flight: deque[PendingAnswer[ProduceResponse]] = deque()
         for _ in range(workload.batches_per_partition):
             request = _produce_each(topic, [next(batches) for _ in range(workload.partitions)])
             while len(in_flight) >= AHEAD * len(leaders):

@@ -6,6 +6,7 @@ from typing import Any, Final, Protocol
 
 import trio
 from confluent_kafka import KafkaException
+from confluent_kafka import TopicPartition as ConfluentPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.bench.measure.ledger import RunFailed
@@ -54,6 +55,13 @@ async def _wait_led(cluster: Served, name: str, partitions: int) -> None:
                     return
                 await trio.sleep(PAUSE_S)
     raise RunFailed(f"topic {name} has no leaders after {TIMEOUT_S} s")
+
+
+def delete_before(cluster: Served, name: str, offset: int) -> None:
+    """Delete what lies before an offset of a topic's first partition."""
+    admin = _admin(cluster)  # its answers come for as long as it lives
+    cut = ConfluentPartition(name, 0, offset)
+    admin.delete_records([cut])[cut].result(TIMEOUT_S)
 
 
 def delete_topic(cluster: Served, name: str) -> None:

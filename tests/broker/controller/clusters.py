@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from broker.controller.cluster import Cluster
-from broker.zookeeper.tree import BrokerRegistration, PartitionState, TopicAssignment
+from broker.zookeeper.tree import BrokerRegistration, LeaderAndIsr, TopicAssignment
 from wire.topic_partition import TopicPartition
 
 T0 = TopicPartition("t", 0)
@@ -20,15 +20,15 @@ def registered(*brokers: int) -> dict[int, BrokerRegistration]:
     }
 
 
-def state(leader: int, isr: tuple[int, ...], *, recovery: int = 0) -> PartitionState:
+def state(leader: int, isr: tuple[int, ...], *, recovery: int = 0) -> LeaderAndIsr:
     """Return a state in leader epoch 5, written for the eighth time."""
-    return PartitionState(
+    return LeaderAndIsr(
         leader=leader, leader_epoch=5, isr=isr, controller_epoch=1, version=8, recovery=recovery
     )
 
 
 def cluster(
-    states: Mapping[int, PartitionState],
+    states: Mapping[int, LeaderAndIsr],
     replicas: tuple[int, ...] = (0, 1, 2),
     *,
     live: tuple[int, ...] = (0, 1, 2, 3),

@@ -22,7 +22,7 @@ from broker.controller.cluster import (
     ReplicasDeleted,
 )
 from broker.controller.decisions import decide
-from broker.zookeeper.tree import BrokerRegistration, PartitionState, TopicAssignment
+from broker.zookeeper.tree import BrokerRegistration, LeaderAndIsr, TopicAssignment
 from wire.messages.leader_and_isr import LeaderAndIsrRequest
 from wire.messages.stop_replica import StopReplicaRequest
 from wire.messages.update_metadata import UpdateMetadataRequest
@@ -47,10 +47,10 @@ class Tree:
     """ZooKeeper: what is durable."""
 
     topics: dict[str, TopicAssignment] = field(default_factory=dict)
-    states: dict[TopicPartition, PartitionState] = field(default_factory=dict)
+    states: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
     deleting: set[str] = field(default_factory=set)
 
-    def write_state(self, partition: TopicPartition, state: PartitionState) -> None:
+    def write_state(self, partition: TopicPartition, state: LeaderAndIsr) -> None:
         """Refuse, by failing the test, what ZooKeeper would refuse or what goes back in time."""
         old = self.states.get(partition)
         assert state.version == (0 if old is None else old.version + 1)

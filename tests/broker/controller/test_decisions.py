@@ -21,7 +21,7 @@ from broker.controller.cluster import (
     UncleanAllowed,
 )
 from broker.controller.decisions import decide
-from broker.zookeeper.tree import BrokerRegistration, PartitionState, TopicAssignment
+from broker.zookeeper.tree import BrokerRegistration, LeaderAndIsr, TopicAssignment
 from wire.messages.leader_and_isr import LeaderAndIsrRequest
 from wire.messages.stop_replica import StopReplicaRequest
 from wire.messages.update_metadata import UpdateMetadataRequest
@@ -61,10 +61,10 @@ def leaders(cluster: Cluster) -> Mapping[tuple[str, int], int]:
 def test_a_new_topic_is_led_by_its_first_live_replica() -> None:
     decision = play(alive(0, 1), topic("t", (0, 1), (2, 1), (2,)))
     assert decision.writes == {
-        TopicPartition("t", 0): PartitionState(
+        TopicPartition("t", 0): LeaderAndIsr(
             leader=0, leader_epoch=0, isr=(0, 1), controller_epoch=1, version=0
         ),
-        TopicPartition("t", 1): PartitionState(
+        TopicPartition("t", 1): LeaderAndIsr(
             leader=1, leader_epoch=0, isr=(1,), controller_epoch=1, version=0
         ),
     }
@@ -81,11 +81,23 @@ def test_a_dead_leader_that_was_alone_in_sync_leaves_the_partition_without_one()
     """The other replicas are alive but lack records: electing one would lose them."""
     decision = decide(in_sync((0,), 0, (0, 1, 2)), alive(1, 2))
     state = decision.cluster.states[TopicPartition("t", 0)]
-    assert state == PartitionState(
+    assert state == LeaderAndIsr(
         leader=NO_LEADER, leader_epoch=6, isr=(0,), controller_epoch=1, version=9
     )
     back = decide(decision.cluster, alive(0, 1)).cluster.states[TopicPartition("t", 0)]
     assert (back.leader, back.leader_epoch, back.isr) == (0, 7, (0,))
+
+
+def test_all_brokers_hear_of_one_that_is_reached_elsewhere_in_the_same_life() -> None:
+    before = in_sync((0, 1), 0, (0, 1))
+    moved = {**before.live, 1: replace(before.live[1], host="elsewhere")}
+    decision = decide(before, BrokersChanged(live=moved))
+    assert decision.cluster == replace(before, live=moved)
+    assert not decision.writes
+    assert not decision.introduced
+    told = [one for one in announce(decision, 0) if isinstance(one.request, UpdateMetadataRequest)]
+    assert [one.broker_id for one in told] == [0, 1]
+    assert not decide(decision.cluster, BrokersChanged(live=moved)).brokers_changed
 
 
 def test_when_all_in_sync_die_at_once_the_first_to_return_leads() -> None:
@@ -134,7 +146,7 @@ def in_sync(
         live=found.cluster.live,
         topics=found.cluster.topics,
         states={
-            TopicPartition("t", 0): PartitionState(
+            TopicPartition("t", 0): LeaderAndIsr(
                 leader=leader,
                 leader_epoch=5,
                 isr=isr,
@@ -149,7 +161,7 @@ def in_sync(
 def test_the_next_in_sync_replica_takes_over() -> None:
     decision = decide(in_sync((0, 1, 2), 0, (0, 1, 2)), alive(1, 2))
     assert decision.writes == {
-        TopicPartition("t", 0): PartitionState(
+        TopicPartition("t", 0): LeaderAndIsr(
             leader=1, leader_epoch=6, isr=(1, 2), controller_epoch=1, version=9
         )
     }

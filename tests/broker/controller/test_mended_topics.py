@@ -14,7 +14,7 @@ from broker.listeners import Listener
 from broker.zookeeper import tree
 from broker.zookeeper.controller_store import ControllerStore, try_become_controller
 from broker.zookeeper.store import ClusterStore
-from broker.zookeeper.tree import PartitionState, TopicAssignment
+from broker.zookeeper.tree import LeaderAndIsr, TopicAssignment
 from runtime.coordination.zookeeper import ZooKeeper, open_zookeeper
 from runtime.process.ports import free_port
 from tests.broker.rig import FixedClock
@@ -22,7 +22,7 @@ from wire.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.integration
 
-STATE = PartitionState(leader=0, leader_epoch=4, isr=(0,), controller_epoch=1, version=0)
+STATE = LeaderAndIsr(leader=0, leader_epoch=4, isr=(0,), controller_epoch=1, version=0)
 TOPIC = TopicAssignment(topic_id=UUID(int=9), replicas={0: (0,)})
 WHOLE, BROKEN = TopicPartition("whole", 0), TopicPartition("broken", 0)
 

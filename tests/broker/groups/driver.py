@@ -10,11 +10,11 @@ from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.heartbeats import Beating
 from broker.groups.consumer.member import JOIN_EPOCH
 from broker.groups.consumer.partitions import Partitions
-from broker.groups.consumer.sight import Hidden, Occasion
+from broker.groups.consumer.sight import Hidden, SightBasis
 from broker.groups.joining import Joining
 from broker.groups.member import Protocols
 from broker.groups.membership import Leaver, Syncing
-from broker.groups.offsets import CommitOutcome, Committing, Position
+from broker.groups.offsets import CommitOutcome, Committing, OffsetToCommit
 from broker.groups.records import LatestRecords, UnreadableRecord, batches
 from broker.groups.settings import GroupSettings
 from broker.groups.shard import Shard
@@ -193,7 +193,7 @@ class Driver:
         member = None if group is None else group.members.get(member_id)
         if pattern is None and member is not None:
             pattern = member.pattern
-        return Hidden(Occasion(pattern, self.topics.changes, 0), frozenset()) if pattern else None
+        return Hidden(SightBasis(pattern, self.topics.changes, 0), frozenset()) if pattern else None
 
     def put_topic(self, name: str, partition_count: int, *, topic_id: int = 1) -> None:
         """Let a topic be there, with so many partitions."""
@@ -237,7 +237,7 @@ class Driver:
             instance_id=instance_id,
             generation=generation,
             positions=tuple(
-                Position(
+                OffsetToCommit(
                     topic=topic, partition=index, offset=offset, leader_epoch=-1, metadata=metadata
                 )
                 for (topic, index), offset in offsets.items()

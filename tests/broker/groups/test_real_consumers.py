@@ -32,7 +32,9 @@ SETTINGS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitio
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
-    with run_cluster(tmp_path_factory.mktemp("groups"), brokers=2, overrides=SETTINGS) as running:
+    with run_cluster(
+        tmp_path_factory.mktemp("groups"), brokers=2, overrides=SETTINGS, shares_zookeeper=True
+    ) as running:
         yield running
 
 
@@ -224,8 +226,9 @@ def test_a_tool_moves_offsets_only_of_a_group_without_members(
     def move(offset: int) -> TopicPartition:
         place = TopicPartition(topic, 0, offset)
         request = ConsumerGroupTopicPartitions("moved", [place])
-        result = admin.alter_consumer_group_offsets([request])["moved"].result(PATIENCE_S)
-        return result.topic_partitions[0]
+        answer = admin.alter_consumer_group_offsets([request])["moved"]
+        moved: list[TopicPartition] = answer.result(PATIENCE_S).topic_partitions
+        return moved[0]
 
     assert move(7).error is None
     member = join("moved", topic)
@@ -264,7 +267,7 @@ def _deletion_error(admin: AdminClient, group: str) -> int | None:
 
 
 def test_groups_and_offsets_survive_the_death_of_their_broker(tmp_path: Path) -> None:
-    with run_cluster(tmp_path, brokers=1, overrides=SETTINGS) as cluster:
+    with run_cluster(tmp_path, brokers=1, overrides=SETTINGS, shares_zookeeper=True) as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
         admin.create_topics([NewTopic("events", PARTITIONS, 1)])["events"].result(PATIENCE_S)
         produce(cluster, "events", 50)

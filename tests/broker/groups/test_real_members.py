@@ -35,7 +35,9 @@ JoinGroup = Callable[..., Member]
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
-    with run_cluster(tmp_path_factory.mktemp("members"), brokers=3, overrides=SETTINGS) as running:
+    with run_cluster(
+        tmp_path_factory.mktemp("members"), brokers=3, overrides=SETTINGS, shares_zookeeper=True
+    ) as running:
         yield running
 
 

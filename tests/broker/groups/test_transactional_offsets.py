@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from broker.apis import offset_fetch
-from broker.groups.offsets import CommittingInTransaction, Position
+from broker.groups.offsets import CommittingInTransaction, OffsetToCommit
 from broker.log.transactions import Marker, build_marker
 from tests.broker.groups.rig import WALL_MS, Rig, open_rig
 from wire.errors import ErrorCode
@@ -23,7 +23,9 @@ async def commit(rig: Rig, offset: int, **changes: Any) -> Any:
     committing = CommittingInTransaction(
         group_id=GROUP,
         positions=(
-            Position(topic=NAME.topic, partition=0, offset=offset, leader_epoch=-1, metadata=None),
+            OffsetToCommit(
+                topic=NAME.topic, partition=0, offset=offset, leader_epoch=-1, metadata=None
+            ),
         ),
         producer_id=PRODUCER,
         producer_epoch=0,

@@ -25,6 +25,12 @@ from wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
+from wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopic,
+)
 from wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -660,6 +666,17 @@ CLUSTER = (
     sample(
         DescribeClusterRequest(include_cluster_authorized_operations=True),
         lambda _: DescribeClusterResponse(error_code=0, cluster_id="c", brokers=()),
+    ),
+    sample(
+        AlterReplicaLogDirsRequest(
+            dirs=(
+                AlterReplicaLogDir(
+                    path="/d", topics=(AlterReplicaLogDirTopic(name="t", partitions=(0,)),)
+                ),
+            )
+        ),
+        lambda _: AlterReplicaLogDirsResponse(results=()),
+        CLUSTER_FAILED,
     ),
     sample(
         DescribeLogDirsRequest(topics=None),

@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,7 +13,7 @@ from broker.apis.table import APIS
 from broker.authorizer.authorizer import Rights
 from broker.authorizer.verdict import Asker
 from broker.context import Call, Node
-from broker.guards.guard import Need
+from broker.guards.guard import AskedRight
 from broker.guards.table import GUARDS
 from broker.metadata_cache import MetadataCache
 from tests.broker.guards.samples import SAMPLES, Sample, codes
@@ -27,6 +28,8 @@ from wire.messages.produce import ProduceRequest
 from wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from wire.messages.sasl_handshake import SaslHandshakeRequest
 from wire.messages.write_txn_markers import WriteTxnMarkersRequest
+from wire.schema.decoding import decode
+from wire.schema.encoding import Unencodable, encode
 
 
 class Asked(Rights):
@@ -34,21 +37,21 @@ class Asked(Rights):
 
     __slots__ = ("asked", "has")
 
-    def __init__(self, has: Callable[[Need], bool]) -> None:
+    def __init__(self, has: Callable[[AskedRight], bool]) -> None:
         super().__init__(None, Asker("User:alice", "h"))
         self.has = has
-        self.asked: set[Need] = set()
+        self.asked: set[AskedRight] = set()
 
     def may(self, operation: Operation, kind: ResourceType, name: str) -> bool:
         assert name
-        self.asked.add(Need(operation, kind))
-        return self.has(Need(operation, kind))
+        self.asked.add(AskedRight(operation, kind))
+        return self.has(AskedRight(operation, kind))
 
     def may_somewhere(self, operation: Operation, kind: ResourceType) -> bool:
         return self.may(operation, kind, "somewhere")
 
 
-CLUSTER_ACTION = Need(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
+CLUSTER_ACTION = AskedRight(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
 
 
 async def taken_for_broker(key: int, rights: Rights) -> bool:
@@ -111,6 +114,20 @@ async def test_somebody_with_every_right_gets_the_handlers_answer(sample: Sample
     assert not codes(answer)
 
 
+@pytest.mark.parametrize("sample", [one for one in SAMPLES if one.refused], ids=str)
+async def test_a_refusal_can_be_written_in_each_version_that_is_served(sample: Sample) -> None:
+    """A refusal that cannot be written would end the connection instead."""
+    for version in APIS[sample.request.API_KEY].versions:
+        try:
+            sent = decode(type(sample.request), encode(sample.request, version), version)
+        except Unencodable:
+            continue
+        if sent != sample.request:
+            continue  # it says something that this version has no field for
+        answer, _ = await ask(replace(sample, version=version), Asked(lambda _: False))
+        encode(answer, version)
+
+
 ASK_ELSEWHERE = frozenset(
     {
         ProduceRequest.API_KEY,
@@ -124,8 +141,8 @@ OF_BROKERS = frozenset(key for key, guard in GUARDS.items() if guard.needs == (C
 
 async def test_a_row_names_the_rights_that_are_asked_about_and_no_others() -> None:
     """Whichever of them somebody has."""
-    asked: dict[int, set[Need]] = {}
-    choices: list[Callable[[Need], bool]] = [lambda _: True, lambda _: False]
+    asked: dict[int, set[AskedRight]] = {}
+    choices: list[Callable[[AskedRight], bool]] = [lambda _: True, lambda _: False]
     for need in {need for guard in GUARDS.values() for need in guard.needs}:
         choices += [partial(operator.eq, need), partial(operator.ne, need)]
     for sample in SAMPLES:
@@ -148,13 +165,15 @@ async def test_who_has_cluster_action_is_a_broker(key: int, is_let: bool) -> Non
 
 
 async def test_who_may_alter_the_cluster_may_end_a_hanging_transaction() -> None:
-    alter = Need(Operation.ALTER, ResourceType.CLUSTER)
+    alter = AskedRight(Operation.ALTER, ResourceType.CLUSTER)
     assert await taken_for_broker(
         WriteTxnMarkersRequest.API_KEY, Asked(partial(operator.eq, alter))
     )
 
 
-OF_GROUPS_ALONE = tuple(Need(one, ResourceType.GROUP) for one in SUPPORTED[ResourceType.GROUP])
+OF_GROUPS_ALONE = tuple(
+    AskedRight(one, ResourceType.GROUP) for one in SUPPORTED[ResourceType.GROUP]
+)
 OF_CONSUMER_GROUPS = (ConsumerGroupHeartbeatRequest, ConsumerGroupDescribeRequest)
 
 

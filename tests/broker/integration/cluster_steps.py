@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import trio
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -75,7 +75,7 @@ R = TypeVar("R")
 
 
 def create(admin: AdminClient, name: str, *replicas: list[int]) -> None:
-    assignment: Any = list(replicas)  # its stubs want text, the client numbers
+    assignment = [*replicas]
     topic = NewTopic(name, len(replicas), replica_assignment=assignment)
     admin.create_topics([topic])[name].result(60)
     until(lambda: len(partitions_of(admin, name)) == len(replicas))

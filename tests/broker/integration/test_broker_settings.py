@@ -1,8 +1,8 @@
 """Settings of one broker, and the throttles of a move, as administrators set them."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka.admin import (
@@ -70,29 +70,48 @@ def alter(
 def described(admin: AdminClient, broker: int, name: str) -> tuple[str, int]:
     resource = ConfigResource(ResourceType.BROKER, str(broker))
     entry = admin.describe_configs([resource])[resource].result(60)[name]
-    source: Any = entry.source  # its stubs want an enumeration, the client gives the number
+    source = entry.source
     return str(entry.value), source
+
+
+def test_what_clients_are_told_of_a_listener_is_kafkas_default(admin: AdminClient) -> None:
+    assert described(admin, 0, "listeners")[1] == Source.STATIC_BROKER
+    assert described(admin, 0, "advertised.listeners")[1] == Source.KAFKA_DEFAULT
+
+
+def addresses(bootstrap: str) -> dict[int, str]:
+    client = AdminClient({"bootstrap.servers": bootstrap})
+    brokers = client.list_topics(timeout=30).brokers
+    return {number: f"{one.host}:{one.port}" for number, one in brokers.items()}
 
 
 def test_a_broker_has_settings_of_its_own_that_outlive_it(
     cluster: RunningCluster, admin: AdminClient
 ) -> None:
-    alter(admin, ResourceType.BROKER, "1", {"log.retention.ms": "12345000"})
-    assert described(admin, 1, "log.retention.ms") == (
-        "12345000",
-        Source.BROKER,
-    )
+    """All brokers send clients to where one of them says that it is reached now."""
+    before = addresses(cluster.bootstrap)
+    port = cluster.addresses[1][1]
+    own = {"log.retention.ms": "12345000", "advertised.listeners": f"PLAINTEXT://localhost:{port}"}
+    alter(admin, ResourceType.BROKER, "1", own)
+    assert {name: described(admin, 1, name) for name in own} == {
+        name: (value, Source.BROKER) for name, value in own.items()
+    }
     assert described(admin, 0, "log.retention.ms")[1] in NOT_ITS_OWN
+    for asked in cluster.bootstrap.split(","):
+        until(partial(is_reached, asked, {**before, 1: f"localhost:{port}"}))
     cluster.kill_broker(1)
     cluster.start_broker(1)
     again = AdminClient({"bootstrap.servers": cluster.bootstrap})
     until(lambda: live_brokers(again) == 2)
-    assert described(again, 1, "log.retention.ms") == (
-        "12345000",
-        Source.BROKER,
-    )
-    alter(again, ResourceType.BROKER, "1", {"log.retention.ms": None})
+    assert described(again, 1, "log.retention.ms") == ("12345000", Source.BROKER)
+    assert is_reached(cluster.bootstrap, {**before, 1: f"localhost:{port}"})
+    alter(again, ResourceType.BROKER, "1", dict.fromkeys(own))
     assert described(again, 1, "log.retention.ms")[1] in NOT_ITS_OWN
+    until(partial(is_reached, cluster.bootstrap, before))
+
+
+def is_reached(bootstrap: str, at: Mapping[int, str]) -> bool:
+    return addresses(bootstrap) == at
 
 
 def size(path: Path) -> int:

@@ -34,7 +34,9 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
-    with run_cluster(tmp_path_factory.mktemp("cluster"), brokers=3) as running:
+    with run_cluster(
+        tmp_path_factory.mktemp("cluster"), brokers=3, shares_zookeeper=True
+    ) as running:
         yield running
 
 

@@ -82,14 +82,16 @@ class Signer:
     """Signs a token for whoever asks."""
 
     life_s: float
-    key: PrivateKey = ISSUER
+    signing: PrivateKey = ISSUER
+    key: str = "sasl.token_command"
+    origin: str = "sasl.token_command: sign"
     claims: dict[str, str] = field(default_factory=dict)
     given: int = 0
 
     def token(self) -> Token:
         self.given += 1
         ends_s = time.time_ns() / 1e9 + self.life_s
-        text = signed(self.key, "k", exp=ends_s, **CLAIMS | self.claims)
+        text = signed(self.signing, "k", exp=ends_s, **CLAIMS | self.claims)
         # librdkafka shows no token that has expired, so a stale one is said to be fresh.
         shown_s = ends_s if self.life_s > 0 else ends_s + 60
         return Token(text=text, expires_at_ms=int(shown_s * 1_000))
@@ -161,7 +163,8 @@ async def test_our_client_is_told_the_listener_that_it_came_by(cluster: SecuredC
 def refusal(settings: dict[str, Any]) -> tuple[int, str]:
     """Return the first error that a client hears of, its code and its words."""
     heard: list[KafkaError] = []
-    admin = AdminClient({**settings, "error_cb": heard.append})
+    listening: dict[str, Any] = {**settings, "error_cb": heard.append}
+    admin = AdminClient(listening)
     deadline = time.monotonic() + 60
     while not heard:
         assert time.monotonic() < deadline, "it heard of nothing"
@@ -224,7 +227,7 @@ async def test_both_clients_go_on_when_their_tokens_end(cluster: SecuredCluster)
     ("source", "said"),
     [
         (Signer(life_s=-5), "the token ended "),
-        (Signer(life_s=60, key=rsa_key()), "its signature is not of the issuer's keys"),
+        (Signer(life_s=60, signing=rsa_key()), "its signature is not of the issuer's keys"),
         (Signer(life_s=60, claims={"aud": "dc2"}), "the token is not for this audience"),
     ],
     ids=["expired", "wrong key", "wrong audience"],
@@ -246,7 +249,8 @@ async def test_a_bad_token_is_refused_to_both_clients(
 
 def test_scram_users_come_and_go_on_every_broker(cluster: SecuredCluster) -> None:
     """Kept where Kafka keeps them, in its words, so that its tools and brokers find them."""
-    admin: Any = AdminClient(cluster.client("SASL_SSL", SHA_512))  # its stubs know less
+    client = AdminClient(cluster.client("SASL_SSL", SHA_512))
+    admin: Any = client  # by its types a description may be one future or many
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 8192)
     admin.alter_user_scram_credentials(
         [UserScramCredentialUpsertion("carol smith", info, b"swordfish")]
@@ -322,7 +326,7 @@ def test_entries_hold_on_every_broker_and_lie_where_kafka_has_them(
     wait_until("open on every broker", lambda: written(cluster, "of-one") == [None] * 3)
     described = admin.list_topics("of-one", timeout=60).topics["of-one"]
     assert described.error is None, "WRITE implies DESCRIBE"
-    anybody: Any = None  # the stubs do not know that null matches anything
+    anybody: Any = None  # the types do not know that null matches anything
     matching = AclBindingFilter(
         ResourceType.TOPIC,
         "of-one",

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import trio
@@ -54,8 +54,13 @@ SETTINGS = {
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
     folder = tmp_path_factory.mktemp("transactions")
-    with run_cluster(folder, brokers=3, overrides=SETTINGS) as running:
+    with run_cluster(folder, brokers=3, overrides=SETTINGS, shares_zookeeper=True) as running:
         yield running
+
+
+LOOKS_AGAIN: Final[dict[str, Any]] = {"topic.metadata.refresh.interval.ms": 5_000}
+"""A client that looks for leaders between a broker's death and the election of others believes the
+dead one until its next look, which librdkafka takes after five minutes."""
 
 
 def make_topic(cluster: RunningCluster, name: str, partitions: int = PARTITIONS) -> None:
@@ -65,7 +70,7 @@ def make_topic(cluster: RunningCluster, name: str, partitions: int = PARTITIONS)
 
 
 def transactional(cluster: RunningCluster, transactional_id: str, **settings: Any) -> Producer:
-    given = {"transaction.timeout.ms": 60_000, "log_level": 0, **settings}
+    given = {"transaction.timeout.ms": 60_000, "log_level": 0, **LOOKS_AGAIN, **settings}
     made = Producer(
         {"bootstrap.servers": cluster.bootstrap, "transactional.id": transactional_id, **given}
     )
@@ -81,6 +86,7 @@ def reader(cluster: RunningCluster, group: str = "reader", **settings: Any) -> C
             "isolation.level": "read_committed",
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
+            **LOOKS_AGAIN,
             **settings,
         }
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from broker.log.cleaning import Cleaning, CleaningReport
 from broker.log.partition_log import PartitionLog
-from broker.log.results import BatchRefused, Origin
+from broker.log.results import AppendOrigin, BatchRefused
 from broker.log.steps import Slow, Steps
 from tests.broker.log.logs import NOW_MS, SMALL
 from wire.record_batch import (
@@ -23,7 +23,7 @@ COMPACTED = replace(
 
 def add(log: PartitionLog, sent: bytes, *, now_ms: int = NOW_MS) -> None:
     """Append a batch of any kind as the broker itself."""
-    done = log.append(sent, leader_epoch=0, now_ms=now_ms, origin=Origin.COORDINATOR)
+    done = log.append(sent, leader_epoch=0, now_ms=now_ms, origin=AppendOrigin.COORDINATOR)
     assert not isinstance(done, BatchRefused)
 
 

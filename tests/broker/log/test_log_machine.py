@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from broker.log.results import AppendResult, BatchRefused, Duplicate, OffsetOutOfRange, Origin
+from broker.log.results import AppendOrigin, AppendResult, BatchRefused, Duplicate, OffsetOutOfRange
 from tests.broker.log.logs import NOW_MS, SMALL, batch, batches_of, opened, partition_of, recovered
 from wire.errors import ErrorCode
 from wire.record_batch import iterate_batches
@@ -98,7 +98,7 @@ class LogMachine(RuleBasedStateMachine):
     def append_several_of_its_own(self, counts: list[int]) -> None:
         sent = [batch(self._content(count, 10)) for count in counts]
         done = self.log.append(
-            b"".join(sent), leader_epoch=self.epoch, now_ms=NOW_MS, origin=Origin.COORDINATOR
+            b"".join(sent), leader_epoch=self.epoch, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR
         )
         assert isinstance(done, AppendResult)
         for one, count in zip(sent, counts, strict=True):

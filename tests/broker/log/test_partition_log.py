@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from broker.log.config import LogConfig
 from broker.log.results import (
     NOTHING,
+    AppendOrigin,
     AppendResult,
     BatchRefused,
     Duplicate,
     FileSlice,
-    Origin,
     StorageError,
     TimestampOffset,
 )
@@ -149,7 +149,7 @@ def test_a_batch_that_may_not_be_is_refused_and_changes_nothing(
 def test_the_broker_itself_may_write_what_producers_may_not(tmp_path: Path) -> None:
     with one_log(tmp_path, BIG) as log:
         own = CONTROL + batch([b"x"] * 3) + batch(producer=(9, 2, -1))
-        done = log.append(own, leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR)
+        done = log.append(own, leader_epoch=0, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR)
         assert isinstance(done, AppendResult)
         assert [h.base_offset for h, _ in batches_of(log)] == [0, 1, 4]
 

@@ -15,7 +15,7 @@ from broker.log.producer_state import (
     check,
     find_duplicate,
 )
-from broker.log.results import Origin
+from broker.log.results import AppendOrigin
 from wire.errors import ErrorCode
 from wire.record_batch import BatchHeader
 
@@ -48,7 +48,7 @@ def header(
 
 
 def error(entry: ProducerEntry | None, asked: BatchHeader) -> ErrorCode | None:
-    refused = check(entry, asked, Origin.CLIENT)
+    refused = check(entry, asked, AppendOrigin.CLIENT)
     return refused.error if refused else None
 
 
@@ -203,7 +203,7 @@ def test_an_own_batch_without_sequence_is_only_asked_for_its_epoch() -> None:
     table = ProducerTable()
     table.replay(header(4, epoch=2), now_ms=0)
     own = header(-1, epoch=2)
-    assert check(table.get(5), own, Origin.COORDINATOR) is None
-    zombie = check(table.get(5), own._replace(producer_epoch=1), Origin.COORDINATOR)
+    assert check(table.get(5), own, AppendOrigin.COORDINATOR) is None
+    zombie = check(table.get(5), own._replace(producer_epoch=1), AppendOrigin.COORDINATOR)
     assert zombie is not None
     assert zombie.error is ErrorCode.INVALID_PRODUCER_EPOCH

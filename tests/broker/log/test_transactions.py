@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from broker.log.checkpoints import RECOVERY_POINTS
 from broker.log.partition_log import PartitionLog
-from broker.log.results import BatchRefused, FileSlice, Origin
+from broker.log.results import AppendOrigin, BatchRefused, FileSlice
 from broker.log.transaction_index import TransactionIndex
 from broker.log.transactions import AbortedTransaction
 from tests.broker.log.kafkas_folders import opened as kafkas_opened
@@ -31,7 +31,7 @@ ABORT, COMMIT = True, False
 
 
 def add(log: PartitionLog, sent: bytes) -> None:
-    done = log.append(sent, leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR)
+    done = log.append(sent, leader_epoch=0, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR)
     assert not isinstance(done, BatchRefused)
 
 

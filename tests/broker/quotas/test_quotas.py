@@ -4,8 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.quotas.client_quotas import MOST_BUCKETS, ClientQuotas
-from broker.quotas.entity import DEFAULT, PRODUCER_RATE, Name, QuotaEntity, entity_at
+from broker.quotas.client_quotas import LONGEST_NAME_CHARS, MOST_BUCKETS, ClientQuotas
+from broker.quotas.entity import (
+    DEFAULT,
+    MUTATION_RATE,
+    PRODUCER_RATE,
+    Name,
+    QuotaEntity,
+    entity_at,
+)
 from broker.quotas.rate import WINDOW_MS, WINDOWS, SampledRate
 from broker.quotas.table import Bucket, QuotaTable
 
@@ -129,3 +136,45 @@ def test_a_client_of_a_thousand_names_takes_no_more_room() -> None:
     for number in range(2 * MOST_BUCKETS):
         quotas.throttle_ms(PRODUCER_RATE, "User:alice", str(number), 1, number)
     assert len(quotas._rates) <= MOST_BUCKETS
+
+
+def test_new_names_make_all_be_looked_at_once_in_a_while_and_not_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    quotas = ClientQuotas()
+    quotas.table.put(QuotaEntity(client=DEFAULT), {PRODUCER_RATE: "100"})
+    for number in range(MOST_BUCKETS):
+        quotas.throttle_ms(PRODUCER_RATE, "User:alice", str(number), 1, number)
+    looked = 0
+
+    def is_idle(_rate: SampledRate, now_ms: int) -> bool:
+        nonlocal looked
+        looked += 1
+        return looked == 1 and now_ms > 0
+
+    monkeypatch.setattr(SampledRate, "is_idle", is_idle)
+    for number in range(100):
+        quotas.throttle_ms(PRODUCER_RATE, "User:alice", f"new {number}", 1, MOST_BUCKETS)
+    assert looked <= MOST_BUCKETS
+
+
+def test_names_that_are_too_long_for_a_quota_of_their_own_are_not_kept_whole() -> None:
+    quotas = ClientQuotas()
+    quotas.table.put(QuotaEntity(client=DEFAULT), {PRODUCER_RATE: "100"})
+    for end in "ab":
+        quotas.throttle_ms(PRODUCER_RATE, "User:alice", "x" * 30_000 + end, 1, 0)
+    assert [len(bucket.client or "") for _, bucket in quotas._rates] == [LONGEST_NAME_CHARS]
+
+
+@pytest.mark.parametrize("value", ["5e-324", "1e-300"])
+def test_the_smallest_quota_there_can_be_gives_the_longest_rest_an_answer_can_name(
+    value: str,
+) -> None:
+    quotas = ClientQuotas()
+    quotas.table.put(QuotaEntity(user="alice"), {PRODUCER_RATE: value, MUTATION_RATE: value})
+    rest_ms = quotas.throttle_ms(PRODUCER_RATE, "User:alice", "a", 1, 0)
+    assert 2**31 - 20_000 < rest_ms < 2**31
+    for _ in range(2):
+        change = quotas.mutations("User:alice", "a", is_strict=False, now_ms=0)
+        assert change.takes(5)
+        assert change.throttle_ms == 2**31 - 1

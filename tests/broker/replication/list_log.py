@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from broker.log.config import LogConfig
 from broker.log.leader_epochs import LeaderEpochs
-from broker.log.results import AppendResult, Duplicate, Origin
+from broker.log.results import AppendOrigin, AppendResult, Duplicate
 from broker.log.validation import KeyCheck
 from wire.record_batch import BatchHeader
 from wire.topic_partition import TopicPartition
@@ -62,12 +62,12 @@ class ListLog:
         leader_epoch: int,
         now_ms: int,
         wall_ms: int,
-        origin: Origin,
+        origin: AppendOrigin,
         check_keys: KeyCheck | None,
     ) -> AppendResult:
         assert min(now_ms, wall_ms) >= 0
         assert check_keys is None or callable(check_keys)
-        assert origin is Origin.CLIENT
+        assert origin is AppendOrigin.CLIENT
         self.entries.append(Entry(leader_epoch, batch))
         return self._result()
 

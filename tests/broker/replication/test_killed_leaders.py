@@ -28,7 +28,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster
         "min.insync.replicas": "2",
         "replica.fetch.wait.max.ms": "100",
     }
-    with run_cluster(folder, brokers=3, overrides=overrides) as running:
+    with run_cluster(folder, brokers=3, overrides=overrides, shares_zookeeper=True) as running:
         yield running
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from broker.listeners import Listener, SecurityProtocol
 from broker.security.scram import credential_of
-from broker.security.settings import Login
+from broker.security.settings import JaasLogin
 from runtime.process.tasks import background_tasks
 from tests.broker.rig import Rig, serving
 from tests.doubles.certificates import Certificates
@@ -47,7 +47,7 @@ async def secured(folder: Path, certificates: Certificates, **settings: Any) -> 
         "ssl_truststore_location": certificates.ca,
         "ssl_client_auth": "required",
         "sasl_enabled_mechanisms": (Mechanism.PLAIN, Mechanism.SCRAM_SHA_256),
-        "sasl_jaas_config": Login(users={"alice": RIGHT}),
+        "sasl_jaas_config": JaasLogin(users={"alice": RIGHT}),
         "connection_failed_authentication_delay_ms": 0,
     }
     async with serving(folder, **{**given, **settings}) as rig:

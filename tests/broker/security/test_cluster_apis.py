@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 import trio
 
-from broker.security.settings import Login
+from broker.security.settings import JaasLogin
 from tests.broker.replication.orders import DEPOSES, FORGETS, STOPS
 from tests.broker.rig import Client, Rig, batch, fetch, leadership, outcome, produce, serving
 from tests.broker.security.listening import RIGHT, WRONG, connected, secured, security
@@ -131,7 +131,7 @@ async def test_where_brokers_log_in_they_are_known_by_name(
     everybody = {"broker": RIGHT, "operator": RIGHT, "alice": RIGHT}
     settings: dict[str, Any] = {
         "inter_broker_listener_name": "SASL_PLAINTEXT",
-        "sasl_jaas_config": Login(username="broker", password=RIGHT, users=everybody),
+        "sasl_jaas_config": JaasLogin(username="broker", password=RIGHT, users=everybody),
         "super_users": ("User:operator",),
     }
     order = replace(FORGETS, controller_epoch=1)

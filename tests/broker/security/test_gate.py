@@ -9,9 +9,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from broker.framing import CloseConnection
 from broker.security.credentials import PlainUsers, ScramUsers
-from broker.security.gate import ANONYMOUS, Gate, Passage, State, Step
+from broker.security.gate import ANONYMOUS, Gate, GateState, Passage, Step
 from broker.security.scram import credential_of
-from broker.security.settings import Login
+from broker.security.settings import JaasLogin
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader, decode_response, encode_request
 from wire.messages.api_versions import ApiVersionsRequest
@@ -34,8 +34,8 @@ def gate(lifetime_ms: int = 0) -> Gate:
     users = ScramUsers()
     for name in ("alice", "bob"):
         users.set_user(name, {SHA_512.value: KEPT})
-    plain = Login(users={"alice": RIGHT, "bob": RIGHT})
-    return Gate({Mechanism.PLAIN: plain, SHA_512: Login()}, users, lifetime_ms)
+    plain = JaasLogin(users={"alice": RIGHT, "bob": RIGHT})
+    return Gate({Mechanism.PLAIN: plain, SHA_512: JaasLogin()}, users, lifetime_ms)
 
 
 def frame(request: Request[Any], version: int | None = None) -> memoryview:
@@ -105,7 +105,7 @@ def test_a_stranger_is_refused_by_scram_in_the_same_words_at_the_same_step(
         "Authentication failed during authentication due to invalid credentials with SASL "
         "mechanism SCRAM-SHA-512"
     )
-    assert (passage.state, passage.principal) == (State.REFUSED, ANONYMOUS)
+    assert (passage.state, passage.principal) == (GateState.REFUSED, ANONYMOUS)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_plain_refuses(request_: SaslAuthenticateRequest, said: str) -> None:
     assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
     assert step.refusal is not None
     assert said in step.refusal
-    assert passage.state is State.REFUSED
+    assert passage.state is GateState.REFUSED
 
 
 def test_an_unknown_mechanism_is_told_which_there_are() -> None:
@@ -222,7 +222,7 @@ def test_no_bytes_let_a_stranger_in(garbage: bytes, mechanism: str) -> None:
             passage.take(sent, 0)
         except (CloseConnection, MalformedMessage):
             continue
-    assert (passage.state is not State.INSIDE, passage.principal) == (True, ANONYMOUS)
+    assert (passage.state is not GateState.INSIDE, passage.principal) == (True, ANONYMOUS)
 
 
 class AnyOrder(RuleBasedStateMachine):
@@ -243,7 +243,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     def end_refused(self, step: Step | None) -> None:
         if step is not None and step.refusal is not None:
-            assert self.passage.state is State.REFUSED
+            assert self.passage.state is GateState.REFUSED
             self.passage, self.proved = Passage(gate(LIFETIME_MS)), None
 
     @rule(mechanism=st.sampled_from(["PLAIN", "GSSAPI"]))
@@ -252,7 +252,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(["alice", "bob", "mallory"]), is_right=st.booleans())
     def authenticate(self, name: str, is_right: bool) -> None:
-        was_exchanging = self.passage.state is State.EXCHANGING
+        was_exchanging = self.passage.state is GateState.EXCHANGING
         step = self.send(plain(name, RIGHT if is_right else WRONG))
         if was_exchanging and step is not None and step.refusal is None:
             assert is_right
@@ -268,7 +268,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule()
     def ask_anything(self) -> None:
-        was_inside = self.passage.state is State.INSIDE
+        was_inside = self.passage.state is GateState.INSIDE
         passage = self.passage
         step = self.send(MetadataRequest(topics=None))
         assert step is None
@@ -277,7 +277,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def inside_is_who_proved_it(self) -> None:
-        if self.passage.state is State.INSIDE:
+        if self.passage.state is GateState.INSIDE:
             assert self.passage.principal == f"User:{self.proved}"
 
 

@@ -56,7 +56,7 @@ async def test_keys_that_cannot_be_read_leave_the_last_good_ones(
         path.unlink()
         async with connected(rig, "SSL", trusted) as connection:
             await connection.request(METADATA)
-    said = complaints(caplog.records, "runtime.pages.renewed_context")
+    said = complaints(caplog.records, "wire.net.tls_context")
     assert len(said) == 2  # once for each change
     assert all(line.startswith("not used, the last one still is") for line in said)
 

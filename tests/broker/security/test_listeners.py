@@ -124,7 +124,8 @@ async def test_nobody_learns_from_a_refusal_which_users_there_are(
             )
             for name in ("alice", "nobody")
         }
-        assert len({words.replace(str(rig.ports["SASL_PLAINTEXT"]), "") for words in said}) == 1
+        theirs = {words.partition(": ")[2].partition(" (user")[0] for words in said}
+        assert len(theirs) == 1
         known = rig.node.scram_users.credential(Mechanism.SCRAM_SHA_256, "alice")
         unknown = rig.node.scram_users.credential(Mechanism.SCRAM_SHA_256, "nobody")
         assert known.iterations == unknown.iterations
@@ -216,7 +217,8 @@ async def test_a_stranger_may_not_send_much(
 async def test_who_does_not_say_its_name_in_time_is_hung_up_on(
     tmp_path: Path, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.security.entry.AUTHENTICATE_WITHIN_S", 0.2)
+    # Machines may be late: what comes in time must not be turned away.
+    monkeypatch.setattr("broker.security.entry.AUTHENTICATE_WITHIN_S", 1.0)
     async with secured(tmp_path, certificates) as rig:
         async with rig.connect("SASL_PLAINTEXT") as client:
             await client.ask(SaslHandshakeRequest(mechanism="PLAIN"))
@@ -225,11 +227,10 @@ async def test_who_does_not_say_its_name_in_time_is_hung_up_on(
             await client.wait_closed()
         assert rig.node.metrics.failed_authentications == 1
         assert rig.node.metrics.failed_tls_handshakes == 1
-        # Machines may be late: what comes in time must not be turned away.
-        monkeypatch.setattr("broker.security.entry.AUTHENTICATE_WITHIN_S", 1.5)
+        monkeypatch.setattr("broker.security.entry.AUTHENTICATE_WITHIN_S", 4.0)
         allowed = security(certificates, "SASL_SSL")
         async with connected(rig, "SASL_SSL", allowed) as connection:
-            await trio.sleep(1.6)  # who is known may be silent
+            await trio.sleep(4.1)  # who is known may be silent
             await connection.request(METADATA)
 
 
@@ -237,17 +238,18 @@ async def test_a_connection_is_authenticated_again_without_a_break(
     tmp_path: Path, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Behind the second before which nobody may, and long before the end: machines may be late.
-    monkeypatch.setattr("wire.net.sasl.RENEWED_FROM", 0.52)
-    settings = {"connections_max_reauth_ms": 2_000}
+    monkeypatch.setattr("wire.net.sasl.RENEWED_FROM", 0.3)
+    settings = {"connections_max_reauth_ms": 4_000}
     async with secured(tmp_path, certificates, **settings) as rig:
         allowed = security(certificates, "SASL_SSL", Mechanism.SCRAM_SHA_256)
         async with connected(rig, "SASL_SSL", allowed) as connection:
-            over = trio.current_time() + 2.1
+            over = trio.current_time() + 4.1
             with trio.fail_after(60):
                 while rig.node.metrics.authentications < 3 or trio.current_time() < over:
                     async with trio.open_nursery() as nursery:
                         for _ in range(4):
                             nursery.start_soon(connection.request, METADATA)
+                    await trio.sleep(0.01)
 
 
 async def test_sasl_where_nobody_asks_for_it_is_out_of_place(

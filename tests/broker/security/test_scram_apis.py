@@ -14,7 +14,7 @@ from broker.listeners import Listener, SecurityProtocol
 from broker.security.credentials import ScramUsers
 from broker.security.first_users import add_first_users
 from broker.security.scram import credential_of, credential_of_salted, parse_credential
-from broker.security.settings import Login
+from broker.security.settings import JaasLogin
 from broker.zookeeper.store import Change, ClusterStore
 from tests.broker.rig import config
 from wire.errors import ErrorCode
@@ -159,7 +159,7 @@ async def test_users_of_the_settings_are_added_once_and_then_left_alone() -> Non
     settings = config(
         listeners=(listener,),
         sasl_enabled_mechanisms=(Mechanism.PLAIN, Mechanism.SCRAM_SHA_256),
-        sasl_jaas_config=Login(users={"alice": "pencil", "bob": "eraser"}),
+        sasl_jaas_config=JaasLogin(users={"alice": "pencil", "bob": "eraser"}),
     )
     changed = str(credential_of(Mechanism.SCRAM_SHA_256, "new", b"salt"))
     kept, users = KeptUsers({"bob": {"SCRAM-SHA-256": changed}}), ScramUsers()

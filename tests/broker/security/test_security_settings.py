@@ -15,7 +15,8 @@ from broker.security.settings import (
     parse_jaas,
     security_of,
 )
-from runtime.configuration.properties import ConfigurationError, Property
+from runtime.configuration.properties import Property
+from runtime.configuration.reading.mistakes import ConfigurationError
 from wire.net.security import Mechanism, Sasl, Security, Tls
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"

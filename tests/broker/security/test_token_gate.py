@@ -7,8 +7,8 @@ import pytest
 
 from broker.framing import CloseConnection
 from broker.security.credentials import ScramUsers
-from broker.security.gate import Gate, Passage, State, Step
-from broker.security.settings import Login
+from broker.security.gate import Gate, GateState, Passage, Step
+from broker.security.settings import JaasLogin
 from broker.security.token_exchange import REFUSAL, TokenOwner, TokenRefused
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader, decode_response, encode_request
@@ -35,7 +35,7 @@ class Owners:
 
 
 def passage(lifetime_ms: int = 0) -> Passage:
-    logins = {Mechanism.OAUTHBEARER: Login()}
+    logins = {Mechanism.OAUTHBEARER: JaasLogin()}
     return Passage(Gate(logins, ScramUsers(), lifetime_ms, tokens=Owners()))
 
 
@@ -103,7 +103,7 @@ def test_a_refused_client_is_told_why_whatever_it_says_then(reply: bytes) -> Non
     answer, step = show(client, reply)
     assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
     assert answer.error_message == "Authentication failed: the token ended 3 s ago"
-    assert client.state is State.REFUSED
+    assert client.state is GateState.REFUSED
     assert client.principal == "User:ANONYMOUS"
     assert step.refusal == answer.error_message
 

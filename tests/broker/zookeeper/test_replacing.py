@@ -7,7 +7,7 @@ import pytest
 from broker.listeners import Listener
 from broker.zookeeper import tree
 from broker.zookeeper.store import ClusterStore
-from runtime.coordination.zookeeper import Node, NoNode, ZooKeeper, ZooKeeperUnreachable
+from runtime.coordination.zookeeper import NoNode, ZNode, ZooKeeper, ZooKeeperUnreachable
 
 LISTENER = Listener(name="PLAINTEXT", host="127.0.0.1", port=9092)
 
@@ -17,11 +17,11 @@ class Vanishing:
 
     session_id = 2
 
-    async def get(self, path: str) -> Node | None:
+    async def get(self, path: str) -> ZNode | None:
         if path != tree.broker_path(1):
             return None
         data = tree.encode_broker([LISTENER], None, 1_000)
-        return Node(data=data, version=0, created_zxid=5, modified_zxid=5, ephemeral_owner=1)
+        return ZNode(data=data, version=0, created_zxid=5, modified_zxid=5, ephemeral_owner=1)
 
     async def transaction(self, _: Any) -> None:
         raise NoNode(tree.broker_path(1))

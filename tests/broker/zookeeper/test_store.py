@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 import trio
+from kazoo.client import KazooClient
 
 from broker.listeners import Listener
 from broker.zookeeper import tree
@@ -16,7 +17,7 @@ from broker.zookeeper.controller_store import (
     try_become_controller,
 )
 from broker.zookeeper.store import KEPT_CHANGES, BrokerIdTaken, ClusterStore, change_number
-from broker.zookeeper.tree import PartitionState, TopicAssignment
+from broker.zookeeper.tree import LeaderAndIsr, TopicAssignment
 from runtime.coordination.zookeeper import BadVersion, ZooKeeper, open_zookeeper
 from wire.topic_partition import TopicPartition
 
@@ -83,7 +84,7 @@ async def test_a_deposed_controller_changes_nothing(empty_zookeeper: str) -> Non
         await deposed.create_topic("t", TOPIC, {})
         await one.delete(tree.CONTROLLER)
         new = ControllerStore(other, await become_controller(other, 1))
-        state = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
+        state = LeaderAndIsr(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
         writes: tuple[Callable[[], Awaitable[None]], ...] = (
             lambda: deposed.create_topic("u", TOPIC, {}),
             lambda: deposed.grow_topic("t", TOPIC),
@@ -104,7 +105,7 @@ async def test_a_state_is_written_over_the_one_that_was_known(empty_zookeeper: s
         store = ControllerStore(one, await become_controller(one, 0))
         await store.create_topic("t", TOPIC, {})
         states = [
-            PartitionState(
+            LeaderAndIsr(
                 leader=0, leader_epoch=epoch, isr=(0,), controller_epoch=1, version=version
             )
             for epoch, version in ((0, 0), (1, 1), (5, 5))
@@ -123,7 +124,7 @@ async def test_a_state_tells_whether_it_is_older_than_a_registration(empty_zooke
     async with two_sessions(empty_zookeeper) as (one, _):
         store = ControllerStore(one, await become_controller(one, 0))
         await store.create_topic("t", TOPIC, {})
-        state = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
+        state = LeaderAndIsr(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
         await store.write({}, [(T0, state)], {})
         before = (await store.read_states([T0]))[0][T0].written_zxid
         registered = await ClusterStore(one).register(0, [HERE], None, now_ms=1)
@@ -137,7 +138,7 @@ async def test_many_states_are_written_at_once(empty_zookeeper: str) -> None:
         store = ControllerStore(one, await become_controller(one, 0))
         big = TopicAssignment(topic_id=UUID(int=9), replicas=dict.fromkeys(range(250), (0,)))
         await store.create_topic("t", big, {})
-        state = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
+        state = LeaderAndIsr(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
         partitions = [TopicPartition("t", index) for index in big.replicas]
         await store.write({}, [(partition, state) for partition in partitions], {})
         assert list((await store.read_states(partitions))[0]) == partitions
@@ -174,6 +175,25 @@ async def test_producer_ids_are_never_given_twice(empty_zookeeper: str) -> None:
             for broker_id, session in enumerate(sessions):
                 nursery.start_soon(take, session, broker_id)
         assert sorted(first_ids) == list(range(0, 20_000, 1_000))
+        store = ClusterStore(sessions[0])
+        assert await store.last_producer_id() == 19_999
+        assert (await store.allocate_producer_ids(1, above=42_123)).first == 42_124
+        assert (await store.allocate_producer_ids(1, above=5)).first == 43_124
+
+
+async def test_the_node_that_apache_kafka_has_made_and_not_filled_says_of_no_producer_id(
+    empty_zookeeper: str,
+) -> None:
+    """It makes its nodes without data; kazoo has None for these."""
+    client = KazooClient(hosts=empty_zookeeper)
+    client.start()
+    client.create(tree.PRODUCER_IDS, None, makepath=True)
+    client.stop()
+    client.close()
+    async with two_sessions(empty_zookeeper) as sessions:
+        store = ClusterStore(sessions[0])
+        assert await store.last_producer_id() == -1
+        assert (await store.allocate_producer_ids(1)).first == 0
 
 
 async def test_changes_by_two_at_once_both_hold(empty_zookeeper: str) -> None:
@@ -244,7 +264,7 @@ async def test_a_creation_that_was_cut_short_is_completed(empty_zookeeper: str) 
         store = ControllerStore(one, await become_controller(one, 0))
         await store.create_topic("t", TOPIC, {})
         await one.create(tree.partition_path("t", 0))
-        state = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
+        state = LeaderAndIsr(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
         await store.write({}, [(T0, state), (T1, state)], {})
         assert set((await store.read_states([T0, T1]))[0]) == {T0, T1}
 
@@ -255,7 +275,7 @@ async def test_a_move_is_written_around_the_states_it_comes_with(empty_zookeeper
         await store.create_topic("t", TOPIC, {})
         moving = replace(TOPIC, adding={0: (3,)}, replicas={0: (3, 0), 1: (0,)})
         done = replace(TOPIC, replicas={0: (3,), 1: (0,)})
-        state = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
+        state = LeaderAndIsr(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
         await store.write({"t": moving}, [(T0, state)], {})
         assert await store.read_topics(["t"]) == {"t": moving}
         later = replace(state, version=1, leader=3)
@@ -269,7 +289,7 @@ async def test_garbage_in_a_node_stops_what_it_is_about_and_nothing_else(
 ) -> None:
     async with two_sessions(empty_zookeeper) as (one, _):
         store = ControllerStore(one, await become_controller(one, 0))
-        state = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
+        state = LeaderAndIsr(leader=0, leader_epoch=0, isr=(0,), controller_epoch=1, version=0)
         for name in ("t", "garbled"):
             await store.create_topic(name, TOPIC, {})
             await store.write({}, [(TopicPartition(name, 0), state)], {})

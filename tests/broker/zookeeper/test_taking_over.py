@@ -2,7 +2,9 @@
 
 import logging
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -98,3 +100,60 @@ async def test_a_password_made_anew_gets_everything_and_another_one_nothing(
         async with session(server.address, FIRST) as former:
             with pytest.raises(NotAllowed):
                 await former.get(BOARD)
+
+
+class Killed(Exception):
+    """The broker is gone, in the middle of its walk."""
+
+
+class Dying:
+    """A session whose owner is killed before it changes anything for the so-and-so-many-th time."""
+
+    def __init__(self, zookeeper: ZooKeeper, changes: int) -> None:
+        self._zookeeper = zookeeper
+        self._left = changes
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in {"set_rights", "create", "set"}:
+            return getattr(self._zookeeper, name)
+
+        async def change(*arguments: Any, **more: Any) -> object:
+            if self._left == 0:
+                raise Killed
+            self._left -= 1
+            return await getattr(self._zookeeper, name)(*arguments, **more)
+
+        return change
+
+
+async def test_a_walk_that_was_killed_at_any_change_is_ended_by_the_next_one(
+    tmp_path: Path,
+) -> None:
+    killed, leaving_open = 0, replace(FIRST, leaves_open=True)
+    async with (
+        run_zookeeper(tmp_path, doors=owned_by(FIRST)) as server,
+        session(server.address, FIRST) as zookeeper,
+        session(server.address, leaving_open) as opener,
+    ):
+        while True:
+            await _begin_anew(opener)
+            try:
+                await take_over(cast("ZooKeeper", Dying(zookeeper, killed)))
+            except* Killed:
+                assert await zookeeper.get("/cluster/owner") is None, "it says nothing yet"
+                killed += 1
+            else:
+                break
+            await take_over(zookeeper)
+            assert await open_paths(zookeeper) == []
+    assert killed > len(EVERYBODYS)
+
+
+async def _begin_anew(opener: ZooKeeper) -> None:
+    """Have the nodes of a cluster without a login."""
+    await opener.set_rights("/")
+    for path in reversed(await all_paths(opener)):
+        if not path.startswith("/zookeeper") and path != "/":
+            await opener.delete(path)
+    for path in EVERYBODYS:
+        await opener.create(path, make_parents=True)

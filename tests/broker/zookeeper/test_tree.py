@@ -9,8 +9,8 @@ from broker.listeners import Listener, SecurityProtocol
 from broker.zookeeper import tree
 from broker.zookeeper.tree import (
     BrokerRegistration,
+    LeaderAndIsr,
     MalformedNode,
-    PartitionState,
     ProducerIdBlock,
     TopicAssignment,
 )
@@ -108,7 +108,7 @@ def test_a_move_is_written_with_who_comes_and_who_goes() -> None:
 
 
 def test_a_state_after_an_unclean_election_says_so() -> None:
-    state = PartitionState(
+    state = LeaderAndIsr(
         leader=1, leader_epoch=4, isr=(1,), controller_epoch=9, version=5, recovery=1
     )
     data = tree.encode_state(state)
@@ -117,7 +117,7 @@ def test_a_state_after_an_unclean_election_says_so() -> None:
 
 
 def test_a_partition_state_is_written_as_version_1() -> None:
-    state = PartitionState(leader=1, leader_epoch=4, isr=(1, 2), controller_epoch=9, version=5)
+    state = LeaderAndIsr(leader=1, leader_epoch=4, isr=(1, 2), controller_epoch=9, version=5)
     data = tree.encode_state(state)
     assert json.loads(data) == {
         "version": 1,

@@ -21,6 +21,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from offset_translation.map_records import map_topic_name
 from spark_audit.result.store import Result
 from spark_audit.session import open_session
 from tests.clusters import RunningCluster
@@ -36,7 +37,7 @@ from tests.drill.audit.load import (
 from tests.drill.cluster import DrillFailed
 from tests.drill.failover.applications import Applications
 from tests.drill.failover.operator import Operator
-from tests.drill.failover.pairs import bundled
+from tests.drill.failover.pairs import bundled, secured
 from tests.drill.failover.planning import End
 from tests.drill.failover.stage import PATH, Stage
 from tests.failover.two_sites import pause
@@ -52,6 +53,7 @@ LEVEL_S: Final = 120.0
 FIRST_S: Final = 20.0
 WARM_S: Final = 4.0
 LOST: Final = ("--source-lost", "--accept-loss", "--force")
+MAP: Final = map_topic_name("")
 ACTIVE_ACTIVE: Final = "active_active: true"
 STATUSES: Final = (0, 1, 2)
 
@@ -219,7 +221,9 @@ class CleanPairs:
         self.stage.mirror.ensure()
         self.stage.guard.ensure()
 
-    def _rewrite(self, *changes: tuple[str, str], more: str = "") -> None:
+    def _rewrite(
+        self, *changes: tuple[str, str], more: str = "", begins_anew: bool = False
+    ) -> None:
         """Change the file, and begin mirror and `failover serve` anew with it."""
         text = self.stage.file.read_text()
         for old, new in changes:
@@ -228,6 +232,8 @@ class CleanPairs:
         daemons = (self.stage.mirror, self.stage.guard)
         for daemon in daemons:
             daemon.end()
+        if begins_anew:
+            self._delete_maps()
         self.stage.file.write_text(text + more)
         for daemon in daemons:
             daemon.ensure()
@@ -240,8 +246,20 @@ class CleanPairs:
             (ACTIVE_ACTIVE, "names: prefixed"),
             (PATH, f"{PATH}-prefixed"),
             more=f"audit: {{evidence: {{{evidence}}}}}\n",
+            begins_anew=True,
         )
         self._wait_level(*self.stage.sites)
+
+    def _delete_maps(self) -> None:
+        """Leave nothing of the old pair's maps to the new one, which does not know their writers.
+
+        What they say of a topic is not so of its copies under other names.
+        """
+        for site in self.stage.sites:
+            admin = AdminClient({**self.stage.clients[site], "log_level": 0})
+            maps = [one for one in admin.list_topics().topics if one.endswith(MAP)]
+            for deleted in admin.delete_topics(maps).values():
+                deleted.result(FIRST_S)
 
     def _wait_level(self, *sources: str) -> None:
         """Wait until the mirror has brought everything from the active site, or from these."""
@@ -272,19 +290,21 @@ class CleanPairs:
         """Wait until both sites take writes."""
         deadline = monotonic() + LEVEL_S
         for client in self.stage.clients.values():
-            while not _takes(client):
+            while not takes(client):
                 if monotonic() > deadline:
                     raise DrillFailed(f"a site takes no writes: {client}")
                 pause(0.5)
 
 
-def _takes(client: Mapping[str, Any]) -> bool:
+def takes(client: Mapping[str, Any]) -> bool:
     """Tell whether a site takes a record."""
-    refused: list[object] = []
+    taken: list[bool] = []
     producer = Producer({**client, "message.timeout.ms": 2_000, "log_level": 0})
-    producer.produce(PLAIN, b"open?", on_delivery=lambda error, _: refused.append(error))
+    # A KafkaError that is compared with None by == leaves an exception behind that the next call
+    # of anything dies of.
+    producer.produce(PLAIN, b"open?", on_delivery=lambda error, _: taken.append(error is None))
     producer.flush(5)
-    return refused == [None]
+    return taken == [True]
 
 
 def _beside(flow: Mapping[str, Any]) -> Iterator[str]:
@@ -304,11 +324,14 @@ def clean_table(audited: Sequence[Audited]) -> Iterator[str]:
             yield from (f"  {line}" for line in one.says)
 
 
-def audit_clean_pairs(folder: Path, seed: int, tell: Callable[[str], None]) -> list[Audited]:
+def audit_clean_pairs(
+    folder: Path, seed: int, tell: Callable[[str], None], *, is_secured: bool = False
+) -> list[Audited]:
     """Return what each audit said. Raises DrillFailed where a step does not come to its end."""
     folder.mkdir(parents=True)
+    open_pair = secured if is_secured else bundled
     with (
-        bundled(folder, BROKERS) as stage,
+        open_pair(folder, BROKERS) as stage,
         open_session(cores=2) as spark,
         pytest.MonkeyPatch.context() as patch,
     ):

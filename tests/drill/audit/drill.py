@@ -24,6 +24,8 @@ class Options:
     seed: int
     folder: Path
     faults: int = 700
+    is_secured: bool = False
+    """Whether the audit comes over TLS and SASL, to sites, witness and pages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +51,13 @@ def drill(options: Options, tell: Callable[[str], None]) -> Drilled:
     offsets = sum(laid.log.stop for one in planted for laid in one.sides)
     tell(f"  {len(expected)} faults in {len(planted)} partitions of {offsets:,} offsets")
     options.folder.mkdir(parents=True, exist_ok=True)
-    with staged(options.folder, planted, now_ms) as stage:
+    with staged(options.folder, planted, now_ms, is_secured=options.is_secured) as stage:
         tell(f"  laid down on both sites, {monotonic() - began:.0f} s")
         told = stage.audit()
     tell(f"  audited, {monotonic() - began:.0f} s")
-    clean = audit_clean_pairs(options.folder / "clean", options.seed, tell)
+    clean = audit_clean_pairs(
+        options.folder / "clean", options.seed, tell, is_secured=options.is_secured
+    )
     tell(f"  clean pairs audited, {monotonic() - began:.0f} s")
     return Drilled(
         judged=judge(expected, told, allowed),

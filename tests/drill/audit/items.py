@@ -61,7 +61,7 @@ class Hole:
 
 
 Piece: TypeAlias = Item | Whole | Hole
-Place: TypeAlias = tuple[int, Piece]
+SidedPiece: TypeAlias = tuple[int, Piece]
 """A side, and what lies there."""
 
 
@@ -74,8 +74,8 @@ class Expected:
 
     kind: str
     origin: int
-    source: Place | None = None
-    target: Place | None = None
+    source: SidedPiece | None = None
+    target: SidedPiece | None = None
     words: str = ""
 
 

@@ -34,6 +34,7 @@ def plan_mapped(luck: Random, kind: TopicKind, number: int, now_ms: int) -> Plan
 def _places(luck: Random, planted: Planted, truth: Mapping[int, int]) -> Iterator[GroupPlace]:
     offsets = sorted(truth)
     stop = planted.sides[1].log.stop
+    told: set[tuple[int, int]] = set()
     for number in range(6):
         at = luck.choice(offsets[:-1])
         exact = truth[at]
@@ -45,6 +46,9 @@ def _places(luck: Random, planted: Planted, truth: Mapping[int, int]) -> Iterato
                 yield GroupPlace(name, at, luck.randint(0, exact))
             case _:
                 far = luck.choice((exact + 1, luck.randint(exact + 1, stop), stop + 7))
+                if (at, far) in told:
+                    continue  # the judge tells findings apart by their offsets
+                told.add((at, far))
                 place = GroupPlace(name, at, far)
                 yield place
                 planted.faults.append(Fault(name="position too far", ways=[[_told(place)]]))

@@ -7,7 +7,7 @@ from typing import Any, Final
 from spark_audit.flow_audit import audit_flow
 from spark_audit.snapshot.bounds import Promise, Snapshot
 from spark_audit.snapshot.origins import Brought
-from tests.drill.audit.items import Expected, Place
+from tests.drill.audit.items import Expected, SidedPiece
 from tests.drill.audit.judging import PlantedFault, Sought, Told, told_by
 from tests.drill.audit.laying import MIRRORS, Laid, damaged
 from tests.drill.audit.mapping import Fixed
@@ -124,7 +124,7 @@ def _told(one: Expected, planted: Planted) -> Told:
     )
 
 
-def _offset(place: Place | None, planted: Planted) -> int | None:
+def _offset(place: SidedPiece | None, planted: Planted) -> int | None:
     if place is None:
         return None
     side, piece = place

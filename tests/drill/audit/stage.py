@@ -15,6 +15,7 @@ import pytest
 import trio
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from demo.doors import LISTENER, Doors
 from offset_translation import Place, map_topic_name
 from offset_translation.map_records import MirrorProducer, mirror_producer, piece_start
 from runtime.coordination.known_ends import KnownEnd, KnownEnds
@@ -24,7 +25,7 @@ from spark_audit.result.store import FINDINGS, Result
 from spark_audit.session import open_session
 from tests.clusters import RunningCluster, cluster_in, run_together
 from tests.commands import run_audit_command
-from tests.dc_yaml import dc_yaml, flow
+from tests.dc_yaml import FREE_PORTS, dc_yaml, flow
 from tests.drill.audit.judging import Told, told_by
 from tests.drill.audit.laying import MIRRORS, Laid, batches_at, damaged
 from tests.drill.audit.partitions import Planted
@@ -51,6 +52,7 @@ class Stage:
     clusters: tuple[RunningCluster, RunningCluster]
     folder: Path
     planted: Sequence[Planted]
+    doors: Doors | None = None
 
     def audit(self) -> dict[Told, str]:
         """Return what audits of all flows find, in one session of Spark's."""
@@ -102,14 +104,20 @@ class Stage:
         file.write_text(
             dc_yaml(
                 *flows,
-                dc1=dc1.bootstrap,
-                dc2=dc2.bootstrap,
+                dc1=self._section(dc1),
+                dc2=self._section(dc2),
                 witness=dc2.zookeeper,
                 path=path,
+                metrics=FREE_PORTS if self.doors is None else {**FREE_PORTS, **self.doors.at_pages},
                 failover={"initial_active": SITES[0]},
             )
         )
         return file
+
+    def _section(self, cluster: RunningCluster) -> str | dict[str, Any]:
+        if self.doors is None:
+            return cluster.bootstrap
+        return self.doors.cluster(cluster.secured_bootstrap)
 
 
 def _path(planted: Planted) -> str:
@@ -124,12 +132,18 @@ def _names(planted: Iterable[Planted], path: str) -> list[str]:
 
 
 @contextmanager
-def staged(folder: Path, planted: Sequence[Planted], now_ms: int) -> Iterator[Stage]:
-    """Lay everything down and give the stage."""
+def staged(
+    folder: Path, planted: Sequence[Planted], now_ms: int, *, is_secured: bool = False
+) -> Iterator[Stage]:
+    """Lay everything down and give the stage; `is_secured`: the audit comes over TLS and SASL."""
+    doors = Doors(folder / "doors") if is_secured else None
     clusters = (
         cluster_in(folder, 1, SITES[0], OVERRIDES),
         cluster_in(folder, 1, SITES[1], OVERRIDES),
     )
+    if doors is not None:
+        for cluster in clusters:
+            cluster.also, cluster.properties = LISTENER, doors.of_brokers_file
     with run_together(*clusters):
         for site, cluster in enumerate(clusters):
             _create_topics(cluster, site, planted)
@@ -142,7 +156,7 @@ def staged(folder: Path, planted: Sequence[Planted], now_ms: int) -> Iterator[St
         trio.run(_write_maps, clusters, clusters[1].zookeeper, planted)
         for path in (ONE_WAY, PREFIXED):
             _promise(clusters[1], path, planted, now_ms)
-        yield Stage(clusters=clusters, folder=folder, planted=planted)
+        yield Stage(clusters=clusters, folder=folder, planted=planted, doors=doors)
 
 
 def _create_topics(cluster: RunningCluster, site: int, planted: Sequence[Planted]) -> None:

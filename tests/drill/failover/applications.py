@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from failover.client import SiteConsumer, SiteProducer
 from runtime.process.clock import wall_ms
-from tests.drill.failover.story import Acked, Read
+from tests.drill.failover.story import Acked, Forwarded, Read
 from wire.topic_partition import TopicPartition
 
 TOPIC: Final = "drilled"
@@ -29,6 +29,12 @@ KEYS: Final = 7
 FOLLOWER: Final = "the producer that follows"
 GROUP: Final = "drilled-group"
 PLAIN_GROUP: Final = "drilled-plain"
+FORWARDED_GROUP: Final = "drilled-forwarded"
+BEHIND_ENDPOINTS: Final[Mapping[str, Any]] = {
+    "reconnect.backoff.max.ms": 1_000,
+    "topic.metadata.refresh.interval.ms": 2_000,
+    "log_level": 0,
+}
 READING: Final[Mapping[str, Any]] = {
     "auto.offset.reset": "earliest",
     "session.timeout.ms": 6_000,
@@ -43,10 +49,17 @@ SETTLED_S: Final = 60.0
 
 @dataclass(slots=True, kw_only=True)
 class Applications:
-    """What they were told; `file` is their configuration, `sites` settings of plain clients."""
+    """What they were told; `file` is their configuration, `sites` settings of plain clients.
+
+    `endpoints` are settings of clients behind those, None where there are none.
+    """
 
     file: Path
     sites: Mapping[str, Mapping[str, Any]]
+    endpoints: Mapping[str, Any] | None = None
+    forwarded: list[Forwarded] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    """What became of records that a producer behind an endpoint has given up."""
     acked: list[Acked] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
     _quiet: Event = field(default_factory=Event)
@@ -155,6 +168,44 @@ class Applications:
             finally:
                 consumer.close()
 
+    def produce_behind_endpoints(self) -> None:
+        """Produce as an unmodified client, which knows of no sites."""
+        settings = {**(self.endpoints or {}), **BEHIND_ENDPOINTS}
+        producer = Producer({**settings, "enable.idempotence": True})
+        number = 0
+        while not self._ended.is_set():
+            if self._may_try.is_set() and not self._quiet.is_set() and len(producer) < 100:
+                self._open["forwarded"] = 1
+                told = partial(self._tell_forwarded, wall_ms(), f"w{number}")
+                producer.produce(TOPIC, f"w{number}", f"{number % KEYS}", on_delivery=told)
+                number += 1
+            producer.poll(0)
+            self._open["forwarded"] = len(producer)
+            self._ended.wait(EVERY_S)
+        producer.flush(SETTLED_S)
+
+    def _tell_forwarded(
+        self, sent_ms: int, value: str, error: KafkaError | None, message: Message
+    ) -> None:
+        if error is not None:
+            self.failed.append(f"{value}: {error}")
+            return
+        where, offset = place_of(message)
+        one = Forwarded(sent_ms=sent_ms, partition=where, offset=offset, value=value)
+        self.forwarded.append(one)
+
+    def consume_behind_endpoints(self) -> None:
+        """Read as an unmodified member of a group."""
+        often = {"heartbeat.interval.ms": 1_000, "group.id": FORWARDED_GROUP}
+        settings = {**(self.endpoints or {}), **BEHIND_ENDPOINTS, **READING, **often}
+        consumer = Consumer(settings)
+        consumer.subscribe([TOPIC])
+        while not self._ended.is_set():
+            message = consumer.poll(0.2)
+            if message is not None and message.error() is None:
+                self.reads.append(_read_of(FORWARDED_GROUP, "an endpoint's", message))
+        consumer.close()
+
     def start_plain(self, site: str | None) -> None:
         """Have the plain consumer work on this site alone; None stops it."""
         self._plain_until = inf
@@ -208,11 +259,17 @@ class Applications:
 
 
 @contextmanager
-def run_applications(file: Path, sites: Mapping[str, Mapping[str, Any]]) -> Iterator[Applications]:
+def run_applications(
+    file: Path,
+    sites: Mapping[str, Mapping[str, Any]],
+    endpoints: Mapping[str, Any] | None,
+) -> Iterator[Applications]:
     """Run all of them until the block ends."""
-    them = Applications(file=file, sites=sites)
+    them = Applications(file=file, sites=sites, endpoints=endpoints)
     work: list[Callable[[], None]] = [them.follow, them.consume, them.consume_plainly]
     work += [partial(them.stay, site) for site in sites]
+    if endpoints is not None:
+        work += [them.produce_behind_endpoints, them.consume_behind_endpoints]
     with ThreadPoolExecutor(len(work)) as threads:
         them._futures += [threads.submit(one) for one in work]
         try:

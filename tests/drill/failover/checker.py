@@ -11,10 +11,11 @@ from typing import Final
 
 from tests.drill.failover.story import (
     Acked,
+    Forwarded,
     Listing,
     Part,
-    Place,
     Said,
+    SiteOffset,
     Story,
     Switch,
     listed_by,
@@ -43,6 +44,8 @@ class Kind(Enum):
     NOT_ACTIVE = "a command ended well and named a site active that is not"
     SKIPPED = "a record before the group's position was never read"
     READ_AGAIN = "a record was read again without a reason"
+    HOOKS = "hooks were not called as the journal says"
+    FAILED = "a producer behind an endpoint has given up a record"
     STUCK = "something did not come to its end"
 
 
@@ -62,6 +65,7 @@ def check(story: Story) -> list[Finding]:
     """Return everything that was not kept."""
     return [
         *_lost(story),
+        *_lost_forwarded(story),
         *_not_saved(story),
         *_not_mirrored(story),
         *_misstated(story),
@@ -80,9 +84,9 @@ def _listed(story: Story) -> list[Part]:
     return [part for said in story.said for part in listed_by(said)]
 
 
-def _last_told(parts: Iterable[Part]) -> Mapping[Place, int]:
+def _last_told(parts: Iterable[Part]) -> Mapping[SiteOffset, int]:
     """Return when each place was listed last."""
-    told: dict[Place, int] = {}
+    told: dict[SiteOffset, int] = {}
     for part in parts:
         for place in part.places():
             told[place] = max(told.get(place, 0), part.told_ms)
@@ -95,7 +99,7 @@ def listed_last(said: Sequence[Said]) -> list[Part]:
     return [*listed_by(looks[-1])] if looks else []
 
 
-def _has(told: Mapping[Place, int], ack: Acked) -> bool:
+def _has(told: Mapping[SiteOffset, int], ack: Acked) -> bool:
     """Tell whether it was listed after it was sent: offsets of a log may come again."""
     return ack.sent_ms <= told.get(ack.place, -1)
 
@@ -127,7 +131,25 @@ def _lost(story: Story) -> Iterator[Finding]:
             yield Finding(Kind.LOST, str(ack))
 
 
-def _deleted(story: Story) -> Mapping[Place, int]:
+def _lost_forwarded(story: Story) -> Iterator[Finding]:
+    """Hold against the same what was written behind an endpoint, at whichever site it was taken."""
+    kept, now, deleted = _values(story, story.active), listed_last(story.said), _deleted(story)
+    still_open = _last_told(part for part in now if part.what is not Listing.FOREIGN)
+    saved = {*story.saved.get(story.active, {}).values()}
+    for one in story.forwarded:
+        if one.value in kept.get(one.partition, ()) or one.value in saved:
+            continue
+        if not any(
+            _has_at(told, one, site) for told in (still_open, deleted) for site in story.logs
+        ):
+            yield Finding(Kind.LOST, str(one))
+
+
+def _has_at(told: Mapping[SiteOffset, int], one: Forwarded, site: str) -> bool:
+    return one.sent_ms <= told.get((site, one.partition, one.offset), -1)
+
+
+def _deleted(story: Story) -> Mapping[SiteOffset, int]:
     """Return what was listed before somebody had a copy deleted that held it."""
     return _last_told(_ordered(story, "--from-earliest"))
 
@@ -282,7 +304,8 @@ def _is_opening(switch: Switch, ack: Acked) -> bool:
 def _doubled(story: Story) -> Iterator[Finding]:
     """What one site alone had may have been sent again to the other one, and have come back.
 
-    Set aside, it stays in one log; merged, it is appended behind the other copy.
+    Set aside, it stays in one log; merged, it is appended behind the other copy. A client behind an
+    endpoint sends again what a lost site has not answered, and does not look whether it is there.
     """
     listed = _last_told(_listed(story))
     excused = {(ack.partition, ack.value) for ack in story.acked if _has(listed, ack)} | {
@@ -291,6 +314,11 @@ def _doubled(story: Story) -> Iterator[Finding]:
         for partition, log in logs.items()
         for offset, value in log.items()
         if (site, partition, offset) in listed
+    }
+    excused |= {
+        (one.partition, one.value)
+        for one in story.forwarded
+        if story.once_from_ms is None or one.sent_ms < story.once_from_ms
     }
     for partition, log in story.logs.get(story.active, {}).items():
         first: dict[str, int] = {}

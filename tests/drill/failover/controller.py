@@ -7,8 +7,8 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from failover import commands
 from failover.cli import PROGRAM
+from failover.commands import promotion
 from failover.journal.steps import StepName
 
 
@@ -26,7 +26,7 @@ def _show(line: str) -> None:
 
 def main() -> int:
     """Run the program and return its exit status."""
-    vars(commands)["printing_aside"] = _showing
+    vars(promotion)["printing_aside"] = _showing
     return PROGRAM.main()
 
 

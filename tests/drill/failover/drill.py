@@ -17,6 +17,7 @@ from runtime.process.clock import wall_ms
 from tests.drill.cluster import DrillFailed
 from tests.drill.failover.applications import (
     COMPACTED,
+    FORWARDED_GROUP,
     GROUP,
     PLAIN_GROUP,
     TOPIC,
@@ -25,6 +26,7 @@ from tests.drill.failover.applications import (
 )
 from tests.drill.failover.checker import Finding, Kind, check
 from tests.drill.failover.faulting import Faulting
+from tests.drill.failover.hook_checker import check_hooks
 from tests.drill.failover.logs import lags_of, read_positions, read_site
 from tests.drill.failover.operator import Operator
 from tests.drill.failover.planning import (
@@ -81,7 +83,8 @@ def drill(options: Options, tell: Callable[[str], None]) -> list[Judged]:
     judged: list[Judged] = []
     with options.open_pair(options.folder) as stage:
         _create_topics(stage)
-        with run_applications(stage.applications, stage.clients) as applications:
+        behind = stage.behind_endpoints
+        with run_applications(stage.applications, stage.clients, behind) as applications:
             operator = Operator(stage=stage, applications=applications)
             them = _Drill(stage=stage, applications=applications, operator=operator)
             them.wait_begun()
@@ -130,6 +133,8 @@ class _Drill:
     windows: list[Window] = field(default_factory=list)
     made: list[str] = field(default_factory=list)
     deleted: set[str] = field(default_factory=set)
+    undisturbed: set[int] = field(default_factory=set)
+    """When promotions were begun whose controllers nobody disturbed."""
 
     def wait_begun(self) -> None:
         """Wait until records are mirrored, and the standby is closed. Raises DrillFailed."""
@@ -157,12 +162,16 @@ class _Drill:
         faulting = self._faulting(at, old, new, opened)
         self._stop_plain(at)
         command = self._command(at, new)
-        faulting.promote(command)
+        self.stage.hooks.draw(at.hooks)
+        first = faulting.promote(command)
+        if at.what not in TAKEN_BACK:
+            self.stage.hooks.draw({})
         self.stage.bring_back(*([old] if at.what in DISASTERS else []))
         again = at.again
         if again is not Fault.NOTHING and at.what not in TAKEN_BACK | {What.LEFT}:
             self._go_on_with_fault(at, command, old, new, opened)
         findings = self._end(at, command, new)
+        self.stage.hooks.draw({})
         self.stage.bring_back()
         self._close_windows(opened)
         self.applications.start_plain(self.operator.active)
@@ -172,7 +181,12 @@ class _Drill:
         findings += self._settle()
         is_harmless = {at.fault, at.again} <= HARMLESS and at.what is What.PROMOTION
         is_quiet = is_harmless and not is_merging  # groups stay before what is merged late
+        is_quiet = is_quiet and at.endpoint is None
+        if is_harmless and not at.hooks and first.status == 0:
+            begun = (started_ms for started_ms, _ in self.operator.journals)
+            self.undisturbed.update(one for one in begun if one >= from_ms)
         findings += check(self._story(from_ms if is_quiet else None))
+        findings += self._of_clients_and_hooks()
         self.applications.go_on()
         pause(BETWEEN_S)
         return Judged(
@@ -269,6 +283,12 @@ class _Drill:
                 return [Finding(Kind.STUCK, *stuck[0]), *self._state()]
             pause(1.0)
 
+    def _of_clients_and_hooks(self) -> Iterator[Finding]:
+        journals, calls = self.operator.journals.values(), self.stage.hooks.calls()
+        yield from check_hooks(journals, calls, self.undisturbed)
+        for failed in self.applications.failed:
+            yield Finding(Kind.FAILED, failed)
+
     def _state(self) -> Iterator[Finding]:
         shown = self.stage.run("status", program="mirror.cli")
         yield Finding(Kind.STUCK, "mirror status", shown.text)
@@ -286,7 +306,7 @@ class _Drill:
                     continue
                 if value not in there.get(where, ()):
                     return [(f"{value} in {where}", f"is on {active}, not on {idle}")]
-                for group in (GROUP, PLAIN_GROUP):
+                for group in self._groups():
                     if where.topic == TOPIC and (group, where, value) not in seen:
                         return [(f"{value} in {where}", f"on {active}, not read by {group}")]
         return []
@@ -324,8 +344,7 @@ class _Drill:
             openings=list(self.operator.openings.values()),
             logs={name: copy.log for name, copy in copies.items()},
             positions={
-                group: read_positions(sites[active].bootstrap, group)
-                for group in (GROUP, PLAIN_GROUP)
+                group: read_positions(sites[active].bootstrap, group) for group in self._groups()
             },
             saved={name: copy.saved for name, copy in copies.items()},
             ends={name: copy.ends for name, copy in copies.items()},
@@ -333,4 +352,9 @@ class _Drill:
             lags=[lag for lag in lags if lag.source == active],
             deleted=frozenset(self.deleted),
             once_from_ms=once_from_ms,
+            forwarded=list(self.applications.forwarded),
         )
+
+    def _groups(self) -> Sequence[str]:
+        has_endpoints = self.stage.behind_endpoints is not None
+        return (GROUP, PLAIN_GROUP, *([FORWARDED_GROUP] if has_endpoints else []))

@@ -47,7 +47,7 @@ class Faulting:
     opened: list[tuple[str, int, str]]
     """Idle sites that take writes from some time on, and why."""
     is_done: bool = False
-    _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(3))
+    _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(4))
     _later: list[Future[None]] = field(default_factory=list)
 
     def promote(self, command: Sequence[str]) -> Said:
@@ -104,6 +104,10 @@ class Faulting:
         self._later.append(self._threads.submit(later))
 
     def _hit(self, controller: Controller) -> None:
+        if self.round.endpoint is not None and self.stage.endpoints:
+            endpoint = self.stage.endpoints[self.round.endpoint]
+            endpoint.send(signal.SIGKILL)
+            self._after(endpoint.ensure)
         if self.round.what is What.ABORT and self.round.fault is Fault.STOP_CONTROLLER:
             controller.send(signal.SIGSTOP)
             self.stage.run("abort")  # a controller that wakes up behind it does nothing more

@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition as Wanted
 from mirror.report.status import FlowReport
 from runtime.diverged import OFFSET, PARTITION, RESTORED, SITE
 from tests.drill.failover.applications import COMPACTED, TOPIC, place_of
-from tests.drill.failover.story import KeyEnds, Lag, Place, Saved
+from tests.drill.failover.story import KeyEnds, Lag, Saved, SiteOffset
 from wire.topic_partition import TopicPartition
 
 WITHIN_S: Final = 60
@@ -31,7 +31,7 @@ class Copy:
 def read_site(bootstrap: str) -> Copy:
     """Read all partitions of the drill's topics. Raises KafkaException."""
     log: dict[TopicPartition, dict[int, str]] = {}
-    saved: dict[Place, str] = {}
+    saved: dict[SiteOffset, str] = {}
     ends: dict[tuple[TopicPartition, str], str] = {}
     for where, messages in _read(bootstrap).items():
         if where.topic.endswith(DIVERGED):
@@ -47,9 +47,9 @@ def read_site(bootstrap: str) -> Copy:
     return Copy(log=log, saved=saved, ends=ends)
 
 
-def _saved(where: TopicPartition, messages: Sequence[Message]) -> Iterator[tuple[Place, str]]:
+def _saved(where: TopicPartition, messages: Sequence[Message]) -> Iterator[tuple[SiteOffset, str]]:
     for message in messages:
-        told = {name: _text(value) for name, value in message.headers() or ()}
+        told = {name: _text(value) for name, value in dict(message.headers() or ()).items()}
         if SITE in told and not _is_restored(message):
             origin = TopicPartition(where.topic.removesuffix(DIVERGED), int(told[PARTITION]))
             yield (told[SITE], origin, int(told[OFFSET])), _text(message.value())

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final
 
+from failover.journal.journal import Journal
 from failover.journal.steps import PromotionState, StepName
 from runtime.process.clock import wall_ms
 from tests.drill.failover.applications import Applications
@@ -16,6 +17,7 @@ from tests.failover.promoting import open_witness
 from tests.failover.two_sites import pause
 
 ENDED_S: Final = 200.0
+INSIST: Final = "so keys go to other partitions there; --force promotes"
 FROM_EARLIEST_S: Final = 8.0
 """So long a copy that is to be mirrored anew is waited for; it may be refused."""
 
@@ -30,6 +32,8 @@ class Operator:
     """By the time of the switch: a witness that is wiped forgets epochs."""
     openings: dict[int, Switch] = field(default_factory=dict)
     """The same of promotions that had opened their site and were taken back, or are under way."""
+    journals: dict[tuple[int, int], Journal] = field(default_factory=dict)
+    """By the time of the beginning and the epoch."""
     active: str = "dc1"
     end: End = End.QUARANTINE
     _anew: dict[str, float] = field(default_factory=dict)
@@ -51,11 +55,13 @@ class Operator:
 
     def note_switches(self) -> bool:
         """Keep the switches that the witness knows of; tell whether a promotion is unfinished."""
-        with open_witness(self.stage.witness_address, PATH) as witness:
+        at = self.stage.at_witness
+        with open_witness(at.address, PATH, **at.client) as witness:
             if not witness.client.exists(witness.paths.journals):
                 return False
             journals = witness.journals()
         for one in journals:
+            self.journals[one.started_ms, one.epoch] = one
             opened = one.record(StepName.OPEN_TARGET)
             until_ms = one.switched_ms or (None if opened is None else opened.ended_ms)
             if until_ms is not None:
@@ -83,13 +89,18 @@ class Operator:
         )
 
     def promote(self, command: Sequence[str], new: str) -> Said | None:
-        """Give the same command again until the new site is active; return what said otherwise."""
+        """Give the same command again until the new site is active; return what said otherwise.
+
+        A topic that was grown on an idle site has more partitions there: the operator insists.
+        """
         deadline = monotonic() + ENDED_S
         said = self.stage.said[-1]
+        insisted: tuple[str, ...] = ()
         while self.look() or self.active != new:
             if monotonic() > deadline:
                 return said
-            said = self.stage.run(*command)
+            said = self.stage.run(*command, *insisted)
+            insisted = ("--force",) if INSIST in said.text and "--force" not in command else ()
             if said.status != 0:
                 self.decide()
             pause(1.0)

@@ -6,25 +6,38 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+import yaml
 from confluent_kafka.admin import AclOperation, ResourceType
 
+from demo.doors import LISTENER, Doors
 from tests.clusters import RunningCluster, run_together
-from tests.dc_yaml import dc_yaml, flow
-from tests.doubles.certificates import Certificates
+from tests.dc_yaml import FREE_PORTS, dc_yaml, flow
+from tests.drill.failover.hooked import DrilledHooks
 from tests.drill.failover.network import Way, run_network
-from tests.drill.failover.stage import PATH, Stage, dressed, own_port
+from tests.drill.failover.planning import ENDPOINTS
+from tests.drill.failover.stage import (
+    HOOKS,
+    PATH,
+    Endpoints,
+    Stage,
+    Witness,
+    dressed,
+    own_port,
+)
 from tests.failover.two_sites import TIMEOUTS
 from tests.interop.peers import KAFKA_4_KRAFT
 from tests.interop.rights import KRAFT_AUTHORIZER, give
 from tests.interop.secured import SecuredKafka, run_secured
-from tests.secured_cluster import RIGHT, SCRAM_MODULE, USER, Secured
-from wire.net.security import Mechanism
+from tests.secured_cluster import USER
 
 HOST: Final = "127.0.0.1"
 SITES: Final = ("dc1", "dc2")
 PATTERN: Final = "drilled.*"
 SESSION_MS: Final = 4_000
-MECHANISM: Final = Mechanism.SCRAM_SHA_512
+QUICK: Final[Mapping[str, str]] = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "500",
+}
 
 
 @contextmanager
@@ -39,7 +52,15 @@ def bundled(folder: Path, overrides: Mapping[str, str] = MappingProxyType({})) -
     with (
         run_network(ways) as network,  # before the brokers, which find each other through it
         run_together(*pair.values()),
-        dressed(folder, pair, network, (file, file), clients, port) as stage,
+        dressed(
+            folder,
+            pair,
+            network,
+            (file, file),
+            clients,
+            Witness(port),
+            endpoints=_endpoints(file, {}),
+        ) as stage,
     ):
         yield stage
 
@@ -49,8 +70,7 @@ def _bundled_site(
 ) -> RunningCluster:
     """Return a cluster whose clients are told the port of its relay."""
     settings = {
-        "group.initial.rebalance.delay.ms": "0",
-        "group.min.session.timeout.ms": "500",
+        **QUICK,
         "advertised.listeners": f"PLAINTEXT://{HOST}:{way.port}",
         **overrides,
     }
@@ -60,46 +80,37 @@ def _bundled_site(
 
 
 @contextmanager
-def secured(folder: Path) -> Iterator[Stage]:
-    """Run two bundled clusters whose programs and applications come over TLS and SASL.
+def secured(folder: Path, overrides: Mapping[str, str] = MappingProxyType({})) -> Iterator[Stage]:
+    """Run two bundled clusters with TLS and a login at every door, witness and pages included.
 
-    The relays are before that listener. The drill itself looks at the logs over another one.
+    The relays are before the listeners for that. The drill itself looks at the logs over others.
     """
-    port = own_port()
+    port, doors = own_port(), Doors(folder / "doors")
     ways = {name: Way(own_port(), (HOST, own_port())) for name in SITES}
-    guarded = {name: _guarded(folder / f"{name}-pem", way) for name, way in ways.items()}
-    pair = {name: _guarded_site(folder, name, ways[name], guarded[name]) for name in SITES}
-    sections = {name: one.section("SASL_SSL", MECHANISM) for name, one in guarded.items()}
-    file = _write(folder / "dc.yaml", sections, port)
-    clients = {name: one.client("SASL_SSL", MECHANISM) for name, one in guarded.items()}
+    pair = {name: _guarded_site(folder, name, way, overrides) for name, way in ways.items()}
+    for site in pair.values():
+        site.properties = doors.of_brokers_file
+    sections = {name: doors.cluster(f"{HOST}:{way.port}") for name, way in ways.items()}
+    file = _write(folder / "dc.yaml", sections, port, doors)
+    clients = {name: doors.client(f"{HOST}:{way.port}") for name, way in ways.items()}
     with (
         run_network(ways) as network,
         run_together(*pair.values()),
-        dressed(folder, pair, network, (file, file), clients, port) as stage,
+        dressed(folder, pair, network, (file, file), clients, Witness(port, doors)) as stage,
     ):
         yield stage
 
 
-def _guarded(folder: Path, way: Way) -> Secured:
-    folder.mkdir(parents=True)
-    return Secured(certificates=Certificates(folder), ports={"SASL_SSL": way.port})
-
-
-def _guarded_site(folder: Path, name: str, way: Way, guarded: Secured) -> RunningCluster:
-    made, own = guarded.certificates, own_port()
-    keystore = made.folder / "keystore.pem"
-    keystore.write_text(made.key(made.broker).read_text() + made.broker.read_text())
+def _guarded_site(
+    folder: Path, name: str, way: Way, overrides: Mapping[str, str]
+) -> RunningCluster:
+    own = own_port()
     plain = f"PLAINTEXT://{HOST}:{own}"
     settings = {
-        "group.initial.rebalance.delay.ms": "0",
-        "group.min.session.timeout.ms": "500",
-        "listeners": f"{plain},SASL_SSL://{HOST}:{way.server[1]}",
-        "advertised.listeners": f"{plain},SASL_SSL://{HOST}:{way.port}",
-        "inter.broker.listener.name": "PLAINTEXT",
-        "sasl.enabled.mechanisms": MECHANISM.value,
-        "sasl.jaas.config": f'{SCRAM_MODULE} required user_{USER}="{RIGHT}";',
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(keystore),
+        **QUICK,
+        "listeners": f"{plain},{LISTENER}://{HOST}:{way.server[1]}",
+        "advertised.listeners": f"{plain},{LISTENER}://{HOST}:{way.port}",
+        **overrides,
     }
     return RunningCluster(
         name=name, data=folder / name, broker_count=1, overrides=settings, port=own
@@ -130,7 +141,10 @@ def apache(folder: Path) -> Iterator[Stage]:
         theirs = {name: one.section("SASL_PLAINTEXT") for name, one in secured.items()}
         applications = _write(folder / "applications.yaml", theirs, port)
         clients = {name: one.client("SASL_PLAINTEXT") for name, one in secured.items()}
-        with dressed(folder, pair, network, (file, applications), clients, port) as stage:
+        login = {key: value for key, value in clients["dc1"].items() if "bootstrap" not in key}
+        files, ways_in = (file, applications), _endpoints(applications, login)
+        at = Witness(port)
+        with dressed(folder, pair, network, files, clients, at, endpoints=ways_in) as stage:
             yield stage
 
 
@@ -139,7 +153,26 @@ def _secured_site(folder: Path, name: str, way: Way) -> AbstractContextManager[S
     return run_secured(folder, KAFKA_4_KRAFT, name, KRAFT_AUTHORIZER, relayed)
 
 
-def _write(file: Path, sites: Mapping[str, Mapping[str, Any]], port: int) -> Path:
+def _endpoints(file: Path, login: Mapping[str, Any]) -> Endpoints:
+    """Write the file of each endpoint; all of them forward to the one broker of the active site."""
+    files, addresses = [], []
+    for number in range(ENDPOINTS):
+        address, port = f"{HOST}:{own_port()}", own_port()
+        document = yaml.safe_load(file.read_text())
+        forward = {"host": HOST, "ports": f"{port}-{port}"}
+        document["failover"]["bootstrap"] = {"listen": address, "forward": forward}
+        own = file.with_name(f"endpoint-{number}.yaml")
+        own.write_text(yaml.safe_dump(document))
+        files.append(own)
+        addresses.append(address)
+    return Endpoints(files=files, clients={**login, "bootstrap.servers": ",".join(addresses)})
+
+
+def _write(
+    file: Path, sites: Mapping[str, Mapping[str, Any]], port: int, doors: Doors | None = None
+) -> Path:
+    tls = {} if doors is None else {"tls": doors.at_witness}
+    pages = {} if doors is None else doors.at_pages
     ways = [("dc1", "dc2"), ("dc2", "dc1")]
     file.write_text(
         dc_yaml(
@@ -151,12 +184,14 @@ def _write(file: Path, sites: Mapping[str, Mapping[str, Any]], port: int) -> Pat
             dc2=sites["dc2"],
             witness=f"127.0.0.1:{port}",
             path=PATH,
-            coordination={"session_timeout_ms": SESSION_MS},
+            coordination={"session_timeout_ms": SESSION_MS, **tls},
+            metrics={**FREE_PORTS, **pages},
             failover={
                 "initial_active": "dc1",
                 "orphan_after_ms": 8_000,
                 "catch_up_timeout_ms": 10_000,
                 "source_lost_after_ms": 2_000,
+                "hooks": DrilledHooks(file.with_name(HOOKS)).install(),
                 **TIMEOUTS,
             },
         )

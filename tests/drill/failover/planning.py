@@ -1,11 +1,13 @@
 """What a round of a failover's drill does, drawn from a seed. Pure."""
 
 import random
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
 from failover.journal.steps import ORDER, PromotionKind, StepName
+from tests.drill.failover.hooked import Mishap, plan_mishaps
 
 
 class What(Enum):
@@ -22,6 +24,8 @@ class What(Enum):
     """The old site is cut off, and is back before the switch."""
 
 
+ENDPOINTS: Final = 2
+"""So many lead clients to the active site."""
 DISASTERS: Final = frozenset({What.DISASTER, What.CUT})
 LOST: Final = DISASTERS | {What.FALSE_ALARM}
 """Promoted with --source-lost."""
@@ -92,7 +96,8 @@ class Round:
     """One promotion and its fault: behind `step`, or within it `delay_s` after its beginning.
 
     `again` is the fault of the command that goes on with it. `plain_stays_s` is how long a plain
-    consumer stays on the old site once a planned promotion was ordered.
+    consumer stays on the old site once a planned promotion was ordered. `hooks` are those that fail
+    or hang, and `endpoint` is one that is killed beside the fault.
     """
 
     number: int
@@ -105,11 +110,16 @@ class Round:
     end: End = End.QUARANTINE
     again: Fault = Fault.NOTHING
     plain_stays_s: float = 0.0
+    hooks: Mapping[str, Mishap] = field(default_factory=dict)
+    endpoint: int | None = None
 
     def __str__(self) -> str:
         where = "behind" if self.is_behind else f"{self.delay_s:.2f} s into"
         again = "" if self.again is Fault.NOTHING else f", then {self.again.value}"
-        return f"{self.what.value}, {self.fault.value} {where} {self.step}{again}, {self.end.value}"
+        hooks = "".join(f", {hook} {mishap.value}" for hook, mishap in self.hooks.items())
+        killed = "" if self.endpoint is None else f", endpoint {self.endpoint} killed"
+        fault = f"{self.fault.value} {where} {self.step}{again}{hooks}{killed}"
+        return f"{self.what.value}, {fault}, {self.end.value}"
 
 
 _WEIGHTS: Final = {
@@ -143,6 +153,10 @@ def plan_round(seed: int, number: int) -> Round:
         end=luck.choices([*End], [5, 4, 2])[0],
         again=again if luck.random() < 0.3 else Fault.NOTHING,
         plain_stays_s=luck.choice((0.0, 0.0, 2.0)),
+        hooks=plan_mishaps(seed, number),
+        endpoint=random.Random(f"endpoints {seed} {number}").choice(
+            (None, None, *range(ENDPOINTS))
+        ),
     )
 
 

@@ -14,12 +14,14 @@ from typing import IO, Any, Final, TypeAlias
 
 import trio
 
+from demo.doors import Doors
 from failover.sites.fence import Fence, set_fence
-from failover.view.snapshot import open_site
+from failover.sites.opening import open_site
 from runtime.configuration.config import load
 from runtime.process.clock import wall_ms
 from runtime.process.ports import free_port
 from tests.clusters import RunningCluster, is_alive
+from tests.drill.failover.hooked import DrilledHooks
 from tests.drill.failover.network import Network
 from tests.drill.failover.story import Said
 from tests.drill.links import children_of
@@ -35,6 +37,7 @@ COMMAND_S: Final = 150
 UP_S: Final = 60
 OPENED_S: Final = 10
 CONTROLLER: Final = "tests.drill.failover.controller"
+HOOKS: Final = "hooks.sh"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -102,6 +105,32 @@ class Controller:
         return status
 
 
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """The port of the witness, and what guards it beside its login."""
+
+    port: int
+    doors: Doors | None = None
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def options(self) -> list[str]:
+        """Return those of the server."""
+        return [] if self.doors is None else self.doors.witness_options
+
+    @property
+    def client(self) -> dict[str, Any]:
+        """Return the settings of kazoo's client."""
+        if self.doors is None:
+            return {}
+        files = self.doors.at_witness
+        own = {"certfile": files["certificate"], "keyfile": files["key"]}
+        return {"use_ssl": True, "ca": files["ca"], **own}
+
+
 @dataclass(slots=True, kw_only=True)
 class Stage:
     """What is drilled; `clients` are the settings of plain clients for each site."""
@@ -113,9 +142,13 @@ class Stage:
     network: Network
     clients: Mapping[str, Mapping[str, Any]]
     witness: Daemon
-    witness_address: str
+    at_witness: Witness
     mirror: Daemon
     guard: Daemon
+    hooks: DrilledHooks
+    endpoints: Sequence[Daemon] = ()
+    behind_endpoints: Mapping[str, Any] | None = None
+    """The settings of clients that come by the endpoints; None where there are none."""
     said: list[Said] = field(default_factory=list)
 
     def run(self, *command: str, program: str = "failover.cli", file: Path | None = None) -> Said:
@@ -165,6 +198,8 @@ class Stage:
         for daemon in (self.witness, self.mirror, self.guard):
             daemon.send(signal.SIGCONT)
         self.wake_witness()
+        for endpoint in self.endpoints:
+            endpoint.ensure()
         for name in self.sites:
             if name not in without:
                 self.network.heal(name)
@@ -204,16 +239,16 @@ class Stage:
     def wake_witness(self) -> None:
         """Have the witness serve. Its port is free some time after the last one was killed."""
         deadline = monotonic() + UP_S
-        while not is_listening(self.witness_address):
+        while not is_listening(self.at_witness.address):
             assert monotonic() < deadline, "the witness does not start"
             self.witness.ensure()
             pause(0.3)
-        wait_witness(self.witness_address)
+        wait_witness(self.at_witness)
 
     def _end_witness(self, how: signal.Signals) -> None:
         self.witness.end(how)
         deadline = monotonic() + UP_S
-        while is_listening(self.witness_address):
+        while is_listening(self.at_witness.address):
             assert monotonic() < deadline, "the witness does not end"
             pause(0.1)
 
@@ -235,7 +270,7 @@ class Stage:
 
     def end(self) -> None:
         """End the programs; the sites are their owner's."""
-        for daemon in (self.guard, self.mirror, self.witness):
+        for daemon in (*self.endpoints, self.guard, self.mirror, self.witness):
             daemon.end()
 
 
@@ -247,12 +282,20 @@ def is_listening(address: str) -> bool:
     return False
 
 
-def wait_witness(address: str) -> None:
+def wait_witness(witness: Witness) -> None:
     """Wait until the witness answers."""
-    client = look(address, connection_retry=OFTEN)
+    client = look(witness.address, connection_retry=OFTEN, **witness.client)
     client.start(timeout=UP_S)
     client.stop()
     client.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoints:
+    """The files by which endpoints run, and the settings of clients that come by them."""
+
+    files: Sequence[Path]
+    clients: Mapping[str, Any]
 
 
 @contextmanager
@@ -262,9 +305,11 @@ def dressed(
     network: Network,
     files: tuple[Path, Path],
     clients: Mapping[str, Mapping[str, Any]],
-    port: int,
+    witness: Witness,
+    *,
+    endpoints: Endpoints | None = None,
 ) -> Iterator[Stage]:
-    """Run witness, mirror and `failover serve` for two sites that run."""
+    """Run witness, mirror, `failover serve` and endpoints for two sites that run."""
 
     def daemon(name: str, module: str, *arguments: str) -> Daemon:
         return Daemon(module=module, arguments=arguments, log=folder / f"{name}.log")
@@ -278,16 +323,25 @@ def dressed(
         network=network,
         clients=clients,
         witness=daemon(
-            "zookeeper", "runtime.process.zookeeper_server", "--data", data, "--port", str(port)
+            *("zookeeper", "runtime.process.zookeeper_server", "--data", data),
+            *("--port", str(witness.port), *witness.options),
         ),
-        witness_address=f"127.0.0.1:{port}",
+        at_witness=witness,
         mirror=daemon("mirror", "mirror.cli", "run", str(files[0])),
         guard=daemon("serve", "failover.cli", "serve", str(files[0])),
+        hooks=DrilledHooks(folder / HOOKS),
+        endpoints=[
+            daemon(file.stem, "failover.cli", "bootstrap", str(file))
+            for file in (() if endpoints is None else endpoints.files)
+        ],
+        behind_endpoints=None if endpoints is None else endpoints.clients,
     )
     try:
         stage.wake_witness()
         stage.mirror.ensure()
         stage.guard.ensure()
+        for endpoint in stage.endpoints:
+            endpoint.ensure()
         yield stage
     finally:
         with suppress(ProcessLookupError):

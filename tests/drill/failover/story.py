@@ -11,9 +11,9 @@ from wire.topic_partition import TopicPartition
 
 Logs: TypeAlias = Mapping[str, Mapping[TopicPartition, Mapping[int, str]]]
 """By site and partition: the value at each offset."""
-Place: TypeAlias = tuple[str, TopicPartition, int]
+SiteOffset: TypeAlias = tuple[str, TopicPartition, int]
 """A site, a partition and an offset."""
-Saved: TypeAlias = Mapping[Place, str]
+Saved: TypeAlias = Mapping[SiteOffset, str]
 """What one site's `.diverged` topics hold: by the place of origin, the value."""
 KeyEnds: TypeAlias = Mapping[tuple[TopicPartition, str], str]
 """By partition of a compacted topic and key: the last value."""
@@ -32,12 +32,25 @@ class Acked:
     value: str
 
     @property
-    def place(self) -> Place:
+    def place(self) -> SiteOffset:
         """Return where it lies."""
         return self.site, self.partition, self.offset
 
     def __str__(self) -> str:
         return f"{self.value} of {self.who} at {self.site} {self.partition} offset {self.offset}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forwarded:
+    """A producer behind an endpoint was told the same; at which site, it does not know."""
+
+    sent_ms: int
+    partition: TopicPartition
+    offset: int
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.value}, forwarded, {self.partition} offset {self.offset}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +127,7 @@ class Part:
     stop: int
     told_ms: int
 
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[SiteOffset]:
         """Yield each offset."""
         for offset in range(self.start, self.stop):
             yield self.site, self.partition, offset
@@ -145,9 +158,10 @@ class Story:
     """A drill up to the end of a round, when nobody wrote and everything had been mirrored.
 
     `deleted` are topics that the drill has deleted. From `once_from_ms` on no fault
-    excuses a record that is read again. `positions` are those of each group, `saved` what each
-    site has of what was set aside, `ends` its last value of each key. `openings` are
-    promotions that had opened their site and were taken back.
+    excuses a record that is read again, or was written twice by a forwarded producer.
+    `positions` are those of each group, `saved` what each site has of what was set aside,
+    `ends` its last value of each key. `openings` are promotions that had opened their site
+    and were taken back.
     """
 
     active: str
@@ -164,6 +178,7 @@ class Story:
     lags: Sequence[Lag] = ()
     deleted: frozenset[str] = frozenset()
     once_from_ms: int | None = None
+    forwarded: Sequence[Forwarded] = ()
 
 
 _APPENDED: Final = re.compile(r"(\S+) (\S+)-(\d+) holds records at offsets (\d+) to (\d+) that")

@@ -9,6 +9,7 @@ import pytest
 from tests.drill.failover.checker import Kind, check
 from tests.drill.failover.story import (
     Acked,
+    Forwarded,
     Lag,
     Listing,
     Read,
@@ -205,6 +206,26 @@ def test_a_record_that_one_site_alone_had_may_be_on_both_and_come_back() -> None
     aside = said(0, SET_ASIDE, "divergence")
     assert Kind.DOUBLED in kinds(logs=logs)
     assert Kind.DOUBLED not in kinds(logs=logs, said=[*KEPT.said, aside])
+
+
+def forwarded(value: str, offset: int, sent_ms: int) -> Forwarded:
+    return Forwarded(sent_ms=sent_ms, partition=WHERE, offset=offset, value=value)
+
+
+def test_what_was_written_behind_an_endpoint_is_kept_on_the_active_site_or_given_up() -> None:
+    changes: dict[str, Any] = {"forwarded": [forwarded("c", 2, 10), forwarded("gone", 3, 130)]}
+    assert kinds(**changes) == {Kind.LOST}
+    assert kinds(**changes, said=[LOOK]) == set(), "it is listed, at whichever site it was taken"
+    assert kinds(**changes, saved={"dc2": {("dc1", WHERE, 3): "gone"}}) == set()
+
+
+def test_a_forwarded_producer_writes_twice_only_where_something_has_happened() -> None:
+    logs = {"dc1": {WHERE: {**LOG, 3: "a"}}, "dc2": {WHERE: {**LOG, 3: "a"}}}
+    changes: dict[str, Any] = {"logs": logs, "forwarded": [forwarded("a", 0, 40)], "lags": ()}
+    changes["reads"] = [*KEPT.reads]
+    assert Kind.DOUBLED in kinds(**changes, once_from_ms=40)
+    assert kinds(**changes, once_from_ms=41) == set()
+    assert kinds(**changes, once_from_ms=None) == set()
 
 
 def test_a_key_may_end_differently_where_its_record_was_merged() -> None:

@@ -1,7 +1,7 @@
 """Rounds are repeated by their seed and number, and all kinds of faults come."""
 
 from failover.journal.steps import ORDER, PromotionKind, StepName
-from tests.drill.failover.planning import LOST, TAKEN_BACK, End, Fault, What, plan_round
+from tests.drill.failover.planning import ENDPOINTS, LOST, TAKEN_BACK, End, Fault, What, plan_round
 
 
 def test_a_round_is_the_same_whatever_came_before() -> None:
@@ -32,3 +32,9 @@ def test_a_disaster_leaves_its_lost_site_alone() -> None:
     assert {at.what for at in lost} == LOST
     faults = {at.fault for at in lost} | {at.again for at in lost}
     assert not [fault for fault in faults if fault.name.endswith("_SOURCE")]
+
+
+def test_endpoints_are_killed_in_every_second_round() -> None:
+    killed = [plan_round(3, number).endpoint for number in range(400)]
+    assert {*killed} == {None, *range(ENDPOINTS)}
+    assert 150 < killed.count(None) < 250

@@ -9,8 +9,9 @@ import pytest
 import trio
 from trio.testing import open_stream_to_socket_listener
 
-from failover.bootstrap.active_site import Answer, FollowedSite
-from failover.bootstrap.endpoint import FULL, NO_SITE, NOT_THE_WAY, UNREACHABLE, Endpoint
+from failover.bootstrap.active_site import FollowedSite, ShownSite
+from failover.bootstrap.endpoint import Endpoint, told_exposure
+from failover.bootstrap.endpoint_metrics import FULL, NO_SITE, NOT_THE_WAY, UNREACHABLE
 from runtime.configuration.bootstrap_section import BootstrapConfig
 from runtime.configuration.config import load
 from runtime.process.ports import free_port
@@ -50,7 +51,7 @@ async def endpoint(
         file = folder / "dc.yaml"
         file.write_text(dc_yaml(dc1=f"127.0.0.1:{port}", dc2=f"127.0.0.1:{free_port()}"))
         followed = FollowedSite()
-        followed.take(Answer("dc1", 1))
+        followed.take(ShownSite("dc1", 1))
         bootstrap = BootstrapConfig(listen=("127.0.0.1", 1), max_connections=most)
         configuration = load(file)
         clusters = {
@@ -88,7 +89,7 @@ async def test_a_switch_ends_every_connection_and_the_next_is_carried_elsewhere(
     async with endpoint(tmp_path) as (served, followed, connect):
         clients = [await connect() for _ in range(3)]
         assert all([await is_answered(client) for client in clients])
-        followed.take(Answer("dc2", 2))
+        followed.take(ShownSite("dc2", 2))
         assert all([await is_let_go(client) for client in clients])
         assert (served.counts.carried, served.counts.moved) == (3, 3)
         assert await is_let_go(await connect())
@@ -138,7 +139,21 @@ async def test_without_a_site_and_without_brokers_clients_are_let_go_and_counted
 ) -> None:
     async with endpoint(tmp_path, is_up=False) as (served, followed, connect):
         assert await is_let_go(await connect())
-        followed.take(Answer(None, 1, "an old copy"))
+        followed.take(ShownSite(None, 1, "an old copy"))
         assert await is_let_go(await connect())
         refused = served.counts.refused
         assert (refused[UNREACHABLE], refused[NO_SITE]) == (1, 1)
+
+
+def test_logins_in_the_clear_before_brokers_with_tls_are_warned_of(tmp_path: Path) -> None:
+    file = tmp_path / "dc.yaml"
+    secure = {"bootstrap": "127.0.0.1:1", "security_protocol": "SSL"}
+    for dc2, failover, warnings in (
+        (secure, {"bootstrap": {"listen": "0.0.0.0:9000"}}, 1),
+        (secure, {}, 0),
+        ("127.0.0.1:1", {"bootstrap": {"listen": "0.0.0.0:9000"}}, 0),
+    ):
+        file.write_text(dc_yaml(dc2=dc2, failover=failover))
+        told = list(told_exposure(load(file)))
+        assert len(told) == warnings
+        assert all("failover.bootstrap.tls is missing, and dc2 speak" in one for one in told)

@@ -1,5 +1,6 @@
 """One connection: carried as it comes, looked at by its heads only, and never for ever."""
 
+import ssl
 from itertools import pairwise
 
 import pytest
@@ -8,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock, memory_stream_pair
 
-from failover.bootstrap.relay import Patience, carry
+from failover.bootstrap.relay import IdleLimits, _encrypted, carry
 from failover.bootstrap.the_way import HEAD, NotTheWay
+from tests.doubles.key_stores import Family
 
 METADATA = HEAD.pack(12, 3, 9) + b"12345678"
 VERSIONS = HEAD.pack(8, 18, 3) + b"1234"
 PRODUCE = HEAD.pack(100, 0, 9) + b"records"
-PATIENCE = Patience(idle_s=60, first_s=10)
+PATIENCE = IdleLimits(idle_s=60, first_s=10)
 
 
 async def carried(chunks: list[bytes]) -> bytes:
@@ -93,3 +95,13 @@ async def test_a_client_that_reads_nothing_is_let_go(autojump_clock: MockClock) 
     await broker.send_all(b"an answer")
     await carry(ours, to_broker, PATIENCE)
     assert autojump_clock.current_time() == pytest.approx(60)
+
+
+async def test_a_brokers_name_may_have_a_dot_at_its_end() -> None:
+    family = Family()
+    context = ssl.create_default_context(cadata=family.root.pem())
+    near, far = memory_stream_pair()
+    broker = trio.SSLStream(far, family.server_context(), server_side=True)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(broker.do_handshake)
+        await _encrypted(near, context, "localhost.")

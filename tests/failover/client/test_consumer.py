@@ -30,6 +30,11 @@ pytestmark = pytest.mark.integration
 CONSUMER: dict[str, Any] = {"auto.offset.reset": "earliest", "session.timeout.ms": 6_000, **QUIET}
 
 
+@pytest.fixture(scope="module")
+def sites(shared_sites: Sites) -> Sites:
+    return shared_sites
+
+
 def take(consumer: SiteConsumer, count: int, timeout_s: float = 80) -> list[int]:
     """Read so many records."""
     found: list[Message] = []
@@ -92,12 +97,12 @@ def test_a_member_that_has_read_nothing_yet_misses_nothing_of_what_comes_next(
 def test_a_lost_site_is_abandoned_and_nothing_processed_is_read_again(
     sites: Sites, tmp_path: Path
 ) -> None:
-    mirror = prepare(sites, "lost", 100)
+    mirror = prepare(sites, "lost-with-dc1", 100)
     mirror.copy(80)
     file = sites.configure(tmp_path, "/lost")
     with (
         sites.active_site("/lost") as active,
-        SiteConsumer(file, "g-lost", ["lost"], consumer_config=CONSUMER) as consumer,
+        SiteConsumer(file, "g-lost", ["lost-with-dc1"], consumer_config=CONSUMER) as consumer,
     ):
         assert take(consumer, 70) == list(range(70))
         active.set("dc2", 1, consumer)

@@ -13,7 +13,7 @@ from failover.client.active_site import ActiveSiteWatch, WitnessUnreachable
 from failover.client.ledger import Pending
 from failover.client.producer import SiteProducer
 from failover.client.sending import Sending, Settled, unsent_message
-from failover.client.site_reader import SiteUnreadable
+from failover.client.site_login import SiteUnreadable
 from runtime.configuration.config import load
 from runtime.coordination.witness import ActiveSite
 from tests.doubles.likeness import unlike
@@ -83,6 +83,7 @@ def producer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SiteProducer:
     monkeypatch.setattr(module, "ActiveSiteWatch", Watch)
     monkeypatch.setattr(module, "Sending", FakeSending)
     monkeypatch.setattr(module, "RETRY_S", 0.0)
+    monkeypatch.setattr(module, "SERVE_EVERY_S", 3600.0)  # not by chance where the machine is busy
     monkeypatch.setattr(FakeSending, "opened", [])
     monkeypatch.setattr(FakeSending, "refused", set())
     monkeypatch.setattr(FakeSending, "acknowledges", True)

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
-from failover.client.site_reader import SiteReader, SiteUnreadable
+from failover.client.site_login import SiteUnreadable
+from failover.client.site_reader import SiteReader
 from wire.topic_partition import TopicPartition
 
 PARTITION = TopicPartition("map", 0)

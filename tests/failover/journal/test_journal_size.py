@@ -16,7 +16,8 @@ from failover.journal.journal import (
 )
 from failover.journal.journal_size import OTHER_BYTES, most_bytes, why_too_long
 from failover.journal.steps import PromotionKind, StepName, StepState
-from failover.planning.plan import PromotionRequest, Refusal, decide
+from failover.planning.plan import PromotionRequest, decide
+from failover.planning.refusal import Refusal
 from runtime.coordination.long_document import LONG_BYTES, Packer, join
 from tests.failover.journals import FURTHEST, ended_promotion, fullest
 from tests.failover.plans import ALL_WELL, DC1, DC2

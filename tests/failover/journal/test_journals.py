@@ -23,7 +23,7 @@ from failover.journal.journals import (
 from failover.journal.lease import Lease, LeaseLost
 from failover.journal.steps import PromotionKind, PromotionState
 from runtime.coordination.witness import WitnessPaths
-from runtime.coordination.zookeeper import Node, ZooKeeper
+from runtime.coordination.zookeeper import ZNode, ZooKeeper
 from spark_audit.snapshot.seals import CannotTell, promotion_of
 from wire.topic_partition import TopicPartition
 
@@ -67,10 +67,10 @@ class Nodes:
             {one.removeprefix(below).split("/")[0] for one in self.journals if below in one}
         )
 
-    async def get(self, path: str) -> Node | None:
+    async def get(self, path: str) -> ZNode | None:
         self.asked.update([path])
         data = self.journals[path]
-        return Node(data=data, version=0, created_zxid=0, modified_zxid=0, ephemeral_owner=0)
+        return ZNode(data=data, version=0, created_zxid=0, modified_zxid=0, ephemeral_owner=0)
 
     async def delete(self, path: str, *, recursive: bool = False) -> None:
         for one in [*self.journals]:

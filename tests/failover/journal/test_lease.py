@@ -12,7 +12,7 @@ from trio.testing import MockClock
 
 from failover.journal.lease import LeaseHeld, LeaseLost, _is_of_dead_process, _machine, hold_lease
 from runtime.coordination.witness import WitnessPaths
-from runtime.coordination.zookeeper import Node, ZooKeeper
+from runtime.coordination.zookeeper import ZNode, ZooKeeper
 from tests.failover.sleeping import OF_ANOTHER, OURS, SleepyWitness
 from wire.net import NetworkFault
 
@@ -160,13 +160,13 @@ class SlowWitness(SleepyWitness):
     __slots__ = ("node",)
 
     async def create(self, path: str, data: bytes, **_: object) -> str:  # type: ignore[override]
-        self.node: Node | None = Node(
+        self.node: ZNode | None = ZNode(
             data=data, version=0, created_zxid=0, modified_zxid=0, ephemeral_owner=OURS
         )
         await trio.sleep(10)
         return path
 
-    async def get(self, _: str) -> Node | None:
+    async def get(self, _: str) -> ZNode | None:
         await trio.lowlevel.checkpoint()
         return self.node
 

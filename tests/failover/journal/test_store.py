@@ -18,10 +18,10 @@ from runtime.coordination.zookeeper import (
     Check,
     Create,
     Delete,
-    Node,
     NodeExists,
     Operation,
     SetData,
+    ZNode,
     ZooKeeper,
 )
 from runtime.coordination.zookeeper_faults import ZooKeeperUnreachable
@@ -78,11 +78,11 @@ class Memory:
             raise NodeExists(path)
         self.nodes[path] = (data, 0)
 
-    async def get(self, path: str) -> Node | None:
+    async def get(self, path: str) -> ZNode | None:
         if path not in self.nodes:
             return None
         data, version = self.nodes[path]
-        return Node(data=data, version=version, created_zxid=0, modified_zxid=0, ephemeral_owner=0)
+        return ZNode(data=data, version=version, created_zxid=0, modified_zxid=0, ephemeral_owner=0)
 
     async def set(self, path: str, data: bytes, *, version: int) -> int:
         self.write()

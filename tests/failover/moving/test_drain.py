@@ -1,10 +1,12 @@
 """A source is drained of what its leaders had taken before the fence, committed or not."""
 
+from typing import cast
+
 import pytest
 import trio
 
 from failover.journal.execute import StepFailed
-from failover.moving.drain import SourceLogs, read_source_logs
+from failover.moving.drain import SourceLogs, open_transactions, read_source_logs
 from failover.sites.site import Site
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from wire.net import open_cluster
@@ -48,3 +50,21 @@ async def test_what_is_never_committed_fails_the_step() -> None:
                 StepFailed, match=r"^dc1 orders-0 did not .* \(1 of 2 partitions\)$"
             ):
                 await read_source_logs(site, PLACES, timeout_ms=300)
+
+
+@pytest.mark.parametrize(("stable", "told"), [(13, ""), (4, "; a transaction is open in orders-0")])
+async def test_an_open_transaction_is_named_wherever_it_is_waited_for(
+    stable: int, told: str
+) -> None:
+    class Told:
+        """A source that ends at 13."""
+
+        async def ends(self, _: object) -> dict[TopicPartition, int]:
+            return {PLACES[0]: 13}
+
+        async def stable_ends(self, _: object) -> dict[TopicPartition, int]:
+            return {PLACES[0]: stable}
+
+    said = await open_transactions(cast("Site", Told()), PLACES[:1])
+    assert said.startswith(told)
+    assert bool(said) == bool(told)

@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import pytest
 
 import failover.moving.groups
-from failover.moving.groups import BothMaps, Moved, fitting, move_groups
+from failover.moving.groups import BothMaps, Moved, choose, fitting, move_groups
 from failover.sites.site import Site
+from offset_translation import OffsetMap
 from runtime.configuration.config import PatternSet
+from wire.net.operations import GroupOffset
 from wire.topic_partition import TopicPartition
 
 COUNT = 20_000
@@ -57,3 +59,20 @@ async def test_of_the_groups_that_were_left_some_are_named_and_all_are_counted(
         assert named
         assert len(named) + cast("int", more) == COUNT
     assert len(json.dumps(facts)) < ROOM
+
+
+WHERE: Final = TopicPartition("orders", 0)
+
+
+@pytest.mark.parametrize("starts", [{}, {WHERE: 45}], ids=["inexact", "cut"])
+def test_a_group_that_stands_where_it_was_moved_is_still_not_exact(
+    starts: Mapping[TopicPartition, int],
+) -> None:
+    """A successor and the last look find it there, and the report goes by what they say."""
+    known = OffsetMap.from_starts([(0, 0), (50, 40)], 90)
+    maps = BothMaps(forward={WHERE: known}, target_starts=starts)
+    stored = {WHERE: GroupOffset(20 if starts else 500)}
+    first = choose(maps, stored, {}, is_idle=True)
+    again = choose(maps, stored, {WHERE: GroupOffset(first.positions[WHERE])}, is_idle=True)
+    assert (first.cut, first.bounded) != ({}, {})
+    assert (again.committed, again.cut, again.bounded) == ({}, first.cut, first.bounded)

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
+from typing import cast
 
 import pytest
 import trio
@@ -9,12 +10,17 @@ from trio.testing import MockClock
 
 from failover.journal.execute import StepFailed
 from failover.moving.drain import SourceLogs, wait_close_behind, wait_drained
+from failover.moving.flow import FlowControl
 from failover.moving.standstill import find_standstill
 from failover.sites.map_follower import MapFollower
 from failover.sites.site import Site
 from runtime.coordination.standstill import TELL_WITHIN_S, Standstill
+from runtime.coordination.witness import WitnessPaths
+from runtime.coordination.zookeeper import ZooKeeper
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.doubles.map_writers import MemoryWriters
+from tests.doubles.memory_nodes import MemoryNodes
+from tests.failover.plans import FLOW
 from tests.failover.standing import standing, watch_of
 from wire.net import open_cluster
 from wire.topic_partition import TopicPartition
@@ -51,6 +57,32 @@ async def test_where_nothing_stands_still_nothing_is_waited_for(
 
     assert await find_standstill(look, [ORDERS]) is None
     assert autojump_clock.current_time() == 0
+
+
+class Nodes(MemoryNodes):
+    """A witness whose workers are these nodes."""
+
+    async def children(self, path: str) -> list[str]:
+        return [one.rpartition("/")[2] for one in self.nodes if one.startswith(f"{path}/")]
+
+
+@pytest.mark.parametrize(
+    ("node", "remedy"),
+    [("orders", "delete the node"), ("workers/1", "start the mirror anew that wrote it")],
+)
+async def test_a_node_that_is_not_understood_may_tell_of_each_partition(
+    node: str, remedy: str
+) -> None:
+    """A paused partition would hold the drain up, and the source be closed for as long."""
+    nodes, paths = Nodes(), WitnessPaths(root="/dr")
+    where = f"/dr/mirror/dc1-dc2/{node}"
+    nodes.nodes[where] = (b"{garbage", 0)
+    control = FlowControl(cast("ZooKeeper", nodes), paths, FLOW)
+    found = await control.standing([ORDERS])
+    assert found[ORDERS].remedy.startswith(remedy)
+    assert where in str(found[ORDERS])
+    del nodes.nodes[where]
+    assert await control.standing([ORDERS]) == {}
 
 
 def two_records(cluster: FakeCluster) -> None:

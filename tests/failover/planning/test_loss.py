@@ -6,8 +6,10 @@ import pytest
 
 from failover.journal.steps import PromotionKind
 from failover.planning.loss import Loss, beyond_budget, estimate, loss_document, loss_lines
-from failover.planning.plan import Plan, PromotionRequest, Refusal, decide, describe, plan_document
-from runtime.configuration.config import LossBudget
+from failover.planning.plan import Plan, PromotionRequest, SitesView, decide
+from failover.planning.plan_description import describe, plan_document
+from failover.planning.refusal import Cause, Refusal
+from runtime.configuration.failover_section import NO_LIMIT, LossBudget
 from runtime.coordination.known_ends import KnownEnd, KnownEnds
 from tests.failover.plans import ALL_WELL, DC1
 from wire.topic_partition import TopicPartition
@@ -208,3 +210,23 @@ def test_most_of_many_partitions_are_counted() -> None:
     lines = [*loss_lines(estimate(replace(KNOWN, ends=ends), {}, {}, NOW_MS), "dc1")]
     assert lines[-1] == "         and 40 partitions more"
     assert len(lines) == 12
+
+
+def test_a_lost_source_whose_seal_hangs_on_what_is_not_believed_is_given_up_by_decision() -> None:
+    unsure = replace(DISASTER, loss_budget=NO_LIMIT, unsure_seal="orders-0 would be sealed at 0")
+    refused = decide(unsure, LOST)
+    assert isinstance(refused, Refusal)
+    assert refused.cause is Cause.MAP_WRITERS
+    assert refused.reason == (
+        "orders-0 would be sealed at 0; --accept-loss promotes dc2 by what is believed"
+    )
+    assert isinstance(decide(unsure, replace(LOST, accepts_loss=True)), Plan)
+
+
+@pytest.mark.parametrize("seen", [ALL_WELL, replace(DISASTER, loss_budget=NO_LIMIT)])
+def test_what_of_a_map_is_not_believed_is_a_warning_of_the_plan(seen: SitesView) -> None:
+    kind = PromotionKind.PLANNED if seen is ALL_WELL else PromotionKind.SOURCE_LOST
+    said = "dc2 dc1.offset-map.internal holds 3 records that are not believed"
+    plan = decide(replace(seen, unbelieved=said), PromotionRequest(site="dc2", kind=kind))
+    assert isinstance(plan, Plan)
+    assert f"  warning  {said}" in describe(plan)

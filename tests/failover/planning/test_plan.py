@@ -6,19 +6,11 @@ import pytest
 
 from failover.journal.journal import Journal, begin_step, end_step, turn_back
 from failover.journal.steps import ORDER, PromotionKind, StepName, StepState
-from failover.planning.plan import (
-    Plan,
-    PromotionRequest,
-    Refusal,
-    Resume,
-    SitesView,
-    decide,
-    describe,
-    describe_resume,
-    plan_document,
-)
+from failover.planning.plan import Plan, PromotionRequest, Resume, SitesView, decide
+from failover.planning.plan_description import describe, describe_resume, plan_document
+from failover.planning.refusal import Cause, Refusal
 from runtime.rights.outlook import Outlook
-from runtime.rights.refused import Refused
+from runtime.rights.refused import RefusedPrincipal
 from tests.failover.plans import ALL_WELL, DC1, DC2, PLANNED
 from wire.acls import Operation, ResourceType
 from wire.topic_partition import TopicPartition
@@ -96,6 +88,14 @@ def test_a_lost_source_is_planned_from_the_target_and_its_lag_is_not_known() -> 
             LOST,
             (
                 "dc1 answers, and a planned promotion loses nothing: leave out --source-lost,"
+                " or insist with --force"
+            ),
+        ),
+        (
+            replace(ALL_WELL, source=replace(DC1, fault="wrong password", is_unsure=True)),
+            LOST,
+            (
+                "dc1 may be at work, and take writes (wrong password): mend what it has against us,"
                 " or insist with --force"
             ),
         ),
@@ -251,7 +251,7 @@ def test_a_plan_names_the_applications_that_the_target_would_refuse() -> None:
         source="dc1",
         target="dc2",
         refused=(
-            Refused(
+            RefusedPrincipal(
                 principal="User:shop",
                 kind=ResourceType.TOPIC,
                 operation=Operation.WRITE,
@@ -264,3 +264,21 @@ def test_a_plan_names_the_applications_that_the_target_would_refuse() -> None:
     [line] = [line for line in describe(plan) if "User:shop" in line]
     assert line == "  rights   User:shop would be refused on dc2: WRITE of topic orders"
     assert plan_document(plan)["applications"] == outlook.document
+
+
+@pytest.mark.parametrize("kind", PromotionKind)
+def test_a_group_that_would_be_cut_in_two_is_refused_whoever_insists(kind: PromotionKind) -> None:
+    assert ALL_WELL.source is not None
+    assert ALL_WELL.target is not None
+    cut = "group g reads a (set default) and b (set pay)"
+    seen = replace(
+        ALL_WELL,
+        source=replace(ALL_WELL.source, cut=cut, fault=None),
+        target=replace(ALL_WELL.target, cut=cut),
+    )
+    if kind is PromotionKind.SOURCE_LOST:
+        seen = replace(seen, source=replace(ALL_WELL.source, fault="refused"))
+    refusal = decide(seen, PromotionRequest(site="dc2", kind=kind, force=True, accepts_loss=True))
+    assert isinstance(refusal, Refusal)
+    assert refusal.cause is Cause.CUT_GROUP
+    assert refusal.reason.endswith(cut)

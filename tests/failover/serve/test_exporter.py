@@ -72,6 +72,7 @@ async def test_roles_and_the_last_promotion_are_metrics_and_what_is_not_known_is
         'failover_site_up{site="dc1"} 0.0',
         'failover_flow_runs{flow="dc1->dc2"} 0.0',
         "failover_unfinished 0.0",
+        "failover_held 0.0",
         'failover_last_promotion_rto_seconds{kind="source-lost",site="dc2",state="done"} 2.5',
     ):
         assert line in metrics.splitlines()

@@ -16,33 +16,53 @@ from failover.journal.journal import begin_step, end_step
 from failover.journal.journals import JournalReader
 from failover.journal.lease import Lease, LeaseLost
 from failover.journal.steps import PromotionState, StepName, StepState
-from failover.serve.exporter import Follower, StatusCollector
+from failover.serve.exporter import SiteKeeper, StatusCollector
 from failover.serve.guard import (
     Breach,
     MirrorShutOut,
     StrayFence,
     _fence,
+    _lift,
     add_due_replicas,
     close_breach,
     find_breach,
     find_stray,
     find_wrong,
+    look_for_another_file,
     why_not_to_lift,
 )
 from failover.view.status import Status, _read_sites
 from runtime.configuration.config import Configuration, load
+from runtime.configuration.coordination_section import CoordinationConfig
+from runtime.configuration.flow_section import Policy
+from runtime.configuration.running_flow import publish_running
 from runtime.coordination.zookeeper import ZooKeeper
 from runtime.pair.evidence import Agreed, Evidence, PairSeen, SiteSeen
 from runtime.process.fault_note import FaultNote
+from runtime.write_fence import FenceNote, barring, closing, closings, noting
 from tests.dc_yaml import dc_yaml, flow
 from tests.doubles.fake_cluster import run_fake_cluster
-from tests.doubles.fake_rights import FakeRights
-from tests.failover.fencing import FencedCluster
+from tests.doubles.fake_rights import FakeRights, everybodys
+from tests.doubles.memory_nodes import MemoryNodes
+from tests.failover.fencing import FencedCluster, fence_of_one_set
 from tests.failover.plans import BACK, last_promotion, site
 from tests.failover.sleeping import SleepyWitness
 from tests.failover.two_sites import promotable
 from wire.net import Cluster
 from wire.net.errors import RequestTimedOut
+from wire.net.rights import ALLOW, PREFIXED, READ
+
+
+@pytest.fixture(autouse=True)
+def _same_file_as_the_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def look(*_: object) -> None:
+        await trio.lowlevel.checkpoint()
+
+    for module in (failover.serve.guard, failover.serve.exporter):
+        monkeypatch.setattr(module, "look_for_another_file", look)
+
+
+COORDINATION = CoordinationConfig(zookeeper="w:1", path="/r", session_timeout_ms=4_000)
 
 
 def test_a_lost_site_that_is_back_is_to_be_closed() -> None:
@@ -92,6 +112,89 @@ def test_a_fence_set_late_on_the_active_site_is_lifted_if_it_is_ours() -> None:
     assert find_stray(replace(BACK, sites=(replace(late, is_active=False), site("dc2")))) is None
 
 
+def test_what_keeps_topics_from_being_made_is_lifted_with_a_fence_and_without_one() -> None:
+    late = replace(site("dc2"), allowed_clients=("mirror-dc1-dc2",), denied_creation=("orders*",))
+    closed = (site("dc1", "a", "b"), late)
+    assert find_wrong(replace(BACK, sites=closed)) == StrayFence(site="dc2", topics=())
+
+
+@pytest.mark.parametrize(
+    ("denied", "due", "is_wrong", "is_wrong_behind_the_switch"),
+    [
+        (("orders*",), ("orders*",), False, False),
+        ((), (), False, False),
+        ((), ("orders*",), True, True),
+        (("orders*", "the cluster"), ("orders*",), True, False),
+        (("*", "orders*"), ("orders*",), True, False),
+        (("orders*", "sales*"), ("orders*",), False, False),
+    ],
+)
+def test_a_closed_site_keeps_topics_from_being_made_as_long_as_it_is_due(
+    denied: tuple[str, ...],
+    due: tuple[str, ...],
+    is_wrong: bool,
+    is_wrong_behind_the_switch: bool,
+) -> None:
+    """A promotion that has not looked behind its switch yet denies more, and takes that back."""
+    idle = replace(
+        site("dc1", "a", "b"),
+        allowed_clients=("mirror-dc2-dc1",),
+        denied_creation=denied,
+        due_creation=due,
+    )
+    quiet = replace(BACK, sites=(idle, site("dc2")))
+    breach = Breach(site="dc1", active="dc2", topics=("a", "b"))
+    assert find_wrong(quiet) == (breach if is_wrong else None)
+    switching = replace(last_promotion(), state=PromotionState.RUNNING)
+    switching = end_step(
+        begin_step(switching, StepName.SWITCH, 0),
+        StepName.SWITCH,
+        state=StepState.DONE,
+        facts={},
+        now_ms=0,
+    )
+    under_way = replace(quiet, unfinished=switching)
+    assert find_wrong(under_way) == (breach if is_wrong_behind_the_switch else None)
+
+
+async def test_a_standby_keeps_topics_from_being_made_from_the_first_start_on(
+    tmp_path: Path,
+) -> None:
+    """CREATE on the cluster makes topics all the same, as no promotion is under way.
+
+    What an earlier file has closed stays so until the site is opened.
+    """
+    async with run_fake_cluster() as cluster:
+        cluster.create_topic("orders", 0)
+        readable = everybodys(["orders"], READ, ALLOW)
+        earlier = barring("sales", pattern=PREFIXED)
+        noted = noting(earlier, FenceNote(client="mirror-dc2-dc1"))
+        rights = FakeRights(cluster, *readable, earlier, noted)
+        file = tmp_path / "dc.yaml"
+        [(host, port)] = cluster.bootstrap
+        at = f"{host}:{port}"
+        file.write_text(
+            promotable(dc1=at, dc2=at, witness="w:1", path="/r", topics=["orders.*", "[a-c]"])
+        )
+        configuration, lease = load(file), SleepyWitness().lease()
+        shared = fence_of_one_set(configuration)
+        before, _ = await _read_sites(configuration, "dc2")
+        assert before.denied_creation == ("sales*",)
+        assert before.due_creation == ("orders*",)
+        status = replace(BACK, switched=None, sites=(before, site("dc2")))
+        breach = find_wrong(status)
+        assert breach == Breach(site="dc1", active="dc2", topics=("orders",), is_first=True)
+        assert isinstance(breach, Breach)
+        await lease.act(lambda: _fence(shared, replace(breach, is_first=False), lease))
+        bar = barring("orders", pattern=PREFIXED)
+        assert closings(rights.rights).keys() == {closing("orders"), bar, earlier}
+        after, _ = await _read_sites(configuration, "dc2")
+        assert find_wrong(replace(status, sites=(after, site("dc2")))) is None
+        stray = StrayFence(site="dc1", topics=("orders",))
+        await lease.act(lambda: _lift(shared, stray, lease))
+        assert rights.rights == readable
+
+
 def test_an_idle_site_that_is_written_to_is_not_closed() -> None:
     idle = replace(site("dc1"), is_written_to=True)
     both = replace(BACK, sites=(idle, site("dc2")))
@@ -116,6 +219,45 @@ def test_a_promotion_since_the_configuration_was_read_tells_that_it_is_old() -> 
     assert found == Breach(site="dc1", active="dc2", topics=("a", "b"))
     closed = replace(idle, fenced_topics=("a", "b"), allowed_clients=("mirror-dc2-dc1",))
     assert find_wrong(replace(BACK, sites=(closed, site("dc2"))), read_in=0) is None
+
+
+def test_a_file_that_differs_from_the_mirrors_opens_no_site() -> None:
+    """Yesterday's may say that applications write to both, and be read behind the promotion."""
+    idle = replace(site("dc1"), is_written_to=True)
+    closed = replace(idle, fenced_topics=("a", "b"), allowed_clients=("mirror-dc2-dc1",))
+    for one, wrong in ((idle, Breach(site="dc1", active="dc2", topics=("a", "b"))), (closed, None)):
+        status = replace(BACK, sites=(one, site("dc2")))
+        assert find_wrong(status, read_in=1, opens_more=True) == wrong
+
+
+async def test_what_a_file_has_otherwise_than_the_mirror_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "dc.yaml"
+    file.write_text(promotable(dc1="a:1", dc2="b:1", witness="w:1", path="/r", topics="orders"))
+    configuration = load(file)
+    [flow] = configuration.flows
+    nodes = MemoryNodes()
+    zookeeper, paths = cast("ZooKeeper", nodes), configuration.coordination.paths
+    assert await look_for_another_file(configuration, zookeeper) is None, "no mirror has ever run"
+    for mirrors, opens_more in (
+        (flow, False),
+        (replace(flow, policies={"source_gone": Policy.STOP}), False),
+        (replace(flow, is_active_active=True), False),
+    ):
+        await publish_running(zookeeper, paths, mirrors)
+        other = await look_for_another_file(configuration, zookeeper)
+        assert (other is None) == (mirrors == flow)
+        assert other is None or other.opens_more is opens_more
+    assert other is not None
+    assert "active_active: the mirror runs true, the file has false" in other.why
+    both = replace(configuration, flows=(replace(flow, is_active_active=True),))
+    await publish_running(zookeeper, paths, flow)
+    other = await look_for_another_file(both, zookeeper)
+    assert other is not None
+    assert other.opens_more
+    nodes.nodes[paths.running(flow.source, flow.target)] = (b"garbled", 0)
+    other = await look_for_another_file(both, zookeeper)
+    assert other is not None
+    assert other.why.startswith("what the mirror of dc1->dc2 runs is not known: ")
 
 
 @pytest.mark.parametrize("both", [True, False])
@@ -233,7 +375,7 @@ async def acted_on(
     monkeypatch.setattr(failover.serve.guard, "renew_evidence", renew)
     monkeypatch.setattr(failover.serve.guard, "_fence", close)
     monkeypatch.setattr(failover.serve.guard, "_lift", lift)
-    configuration = SimpleNamespace(coordination=SimpleNamespace(path="/r"))
+    configuration = SimpleNamespace(coordination=COORDINATION)
     await close_breach(
         cast("Configuration", configuration), cast("ZooKeeper", None), {}, FaultNote("fences")
     )
@@ -260,7 +402,7 @@ async def test_a_session_lost_while_a_site_is_closed_is_left_to_the_next_look(
     monkeypatch.setattr(failover.serve.guard, "hold_lease", hold_lease)
     monkeypatch.setattr(failover.serve.guard, "read_status", read_status)
     monkeypatch.setattr(failover.serve.guard, "require_pair", require_pair)
-    configuration = SimpleNamespace(coordination=SimpleNamespace(path="/r"))
+    configuration = SimpleNamespace(coordination=COORDINATION)
     await close_breach(
         cast("Configuration", configuration), cast("ZooKeeper", None), {}, FaultNote("fences")
     )
@@ -285,6 +427,7 @@ async def test_a_standby_whose_readers_a_right_would_shut_out_is_not_closed(
     async with run_fake_cluster() as cluster:
         cluster.create_topic("orders", 0)
         rights = FakeRights(cluster)
+        rights.settings = {"allow.everyone.if.no.acl.found": "true"}
         [(host, port)] = cluster.bootstrap
         file = tmp_path / "dc.yaml"
         address = f"{host}:{port}"
@@ -292,7 +435,7 @@ async def test_a_standby_whose_readers_a_right_would_shut_out_is_not_closed(
         breach = Breach(site="dc2", active="dc1", topics=("orders",), is_first=True)
         lease = SleepyWitness().lease()
         with pytest.raises(MirrorShutOut, match="would shut readers out"):
-            await lease.act(lambda: _fence(load(file), breach, lease))
+            await lease.act(lambda: _fence(fence_of_one_set(load(file)), breach, lease))
         assert rights.log == []
 
 
@@ -317,7 +460,7 @@ async def test_what_cannot_be_closed_keeps_nothing_else_from_being_closed(
     monkeypatch.setattr(failover.serve.exporter, "close_breach", close)
     monkeypatch.setattr(failover.serve.exporter, "find_wrong", lambda *_, **__: due[0])
     configuration = SimpleNamespace(failover=SimpleNamespace(orphan_after_ms=1))
-    follower = Follower(cast("Configuration", configuration), StatusCollector())
+    follower = SiteKeeper(cast("Configuration", configuration), StatusCollector())
     while due:
         await follower._look(cast("ZooKeeper", None), {}, cast("JournalReader", None))
         due.pop(0)
@@ -342,7 +485,7 @@ async def test_the_evidence_gets_replicas_under_the_lease_and_a_refusal_is_noted
 
     monkeypatch.setattr(failover.serve.guard, "hold_lease", hold_lease)
     monkeypatch.setattr(failover.serve.guard, "add_replicas", add)
-    configuration = SimpleNamespace(coordination=SimpleNamespace(path="/r"))
+    configuration = SimpleNamespace(coordination=COORDINATION)
     clusters = {"dc1": "first", "dc2": "second"}
     trouble, noted = FaultNote("replicas"), []
     for sites in (["dc1", "dc2"], ["dc1"]):

@@ -12,15 +12,16 @@ from confluent_kafka import KafkaError, Message, Producer
 from failover.sites.fence import (
     Fence,
     FenceDoesNotHold,
+    as_allowed,
     fence_of,
     read_fence,
     set_fence,
     wait_holds,
 )
 from failover.sites.map_follower import MapFollower
+from failover.sites.opening import open_site
 from failover.sites.probe import probe
 from failover.sites.site import Site
-from failover.view.snapshot import open_site
 from offset_translation.map_records import map_topic_name
 from runtime.configuration.config import ClusterConfig, PatternSet
 from tests.clusters import RunningCluster, run_cluster
@@ -44,7 +45,7 @@ async def site_of(cluster: RunningCluster) -> AsyncIterator[Site]:
 
 
 async def test_a_fence_closes_every_partition_and_a_probe_writes_nothing(tmp_path: Path) -> None:
-    with run_cluster(tmp_path, brokers=2) as cluster:
+    with run_cluster(tmp_path, brokers=2, shares_zookeeper=True) as cluster:
         create_topic(cluster, "orders", 3)
         create_topic(cluster, "other", 1)
         async with site_of(cluster) as site:
@@ -72,13 +73,16 @@ async def test_a_topic_made_behind_the_fence_takes_no_write_until_it_is_lifted(
     tmp_path: Path,
 ) -> None:
     flow = replace(FLOW, topics=PatternSet(include=(re.compile("orders.*"),), exclude=()))
-    with run_cluster(tmp_path) as cluster:
+    with run_cluster(tmp_path, shares_zookeeper=True) as cluster:
         create_topic(cluster, "orders", 3)
         async with site_of(cluster) as site:
-            fence = fence_of(flow, ["orders"], "mirror-dc2-dc1")
+            fence = fence_of(flow, ["orders"], "mirror-dc2-dc1", sends_away=True)
+            fence = await as_allowed(site.cluster, fence)
             await set_fence(site.cluster, fence)
             await wait_holds(site.cluster, PLACES)
             assert await read_fence(site.cluster) == fence
+            view = await site.cluster.metadata(["orders"], refresh=True)
+            assert len(view.topics["orders"].partitions) == 3, "we are not sent away"
             create_topic(cluster, "orders-new")
             await wait_holds(site.cluster, [TopicPartition("orders-new", 0)], timeout_s=0.5)
             assert failure_of(cluster, "somebody", "orders-new") is not None
@@ -111,7 +115,7 @@ def failure_of(cluster: RunningCluster, client_id: str, topic: str = "orders") -
 
 
 async def test_seals_bound_the_map_and_are_taken_back(tmp_path: Path) -> None:
-    with run_cluster(tmp_path, name="dc2") as cluster:
+    with run_cluster(tmp_path, name="dc2", shares_zookeeper=True) as cluster:
         create_topic(cluster, map_topic_name("dc1"))
         create_topic(cluster, "orders", 2)
         produce(cluster, "orders", range(10))

@@ -24,17 +24,28 @@ from failover.sites.fence import (
     NOBODY,
     Fence,
     FenceDoesNotHold,
+    as_allowed,
     read_fence,
     set_fence,
     wait_holds,
-    why_unfenceable,
     would_shut_us_out,
 )
 from failover.sites.fence_rights import changes
 from failover.sites.pair_evidence import PairEvidence
 from failover.sites.site import SiteUnclear
 from runtime.pair.evidence import TOPIC
-from runtime.write_fence import Note, closing, fenced, is_of_fence, noted, noting
+from runtime.rights.closable import why_creatable, why_unfenceable
+from runtime.rights.creation import OF_CLUSTER
+from runtime.write_fence import (
+    FenceNote,
+    barring,
+    closing,
+    closings,
+    fenced,
+    noted,
+    noting,
+    of_fence,
+)
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.doubles.fake_rights import FakeRights, everybodys
 from tests.failover.between import effects_between
@@ -46,6 +57,9 @@ from wire.topic_partition import TopicPartition
 
 TOPICS = ("orders", "payments", "archive")
 CLIENT = "mirror-dc2-dc1"
+EVERYONE: dict[str, str | None] = {"allow.everyone.if.no.acl.found": None}
+"""What Apache Kafka tells of a setting of its authorizer, true or false."""
+BARS = (barring("pay", pattern=PREFIXED), barring("*"), OF_CLUSTER)
 FENCE = Fence(topics=("orders", "payments"), allowed_clients=(CLIENT,))
 READABLE = everybodys(TOPICS, READ, ALLOW)
 PLACES = [TopicPartition("orders", 0), TopicPartition("payments", 0), TopicPartition("payments", 1)]
@@ -84,24 +98,28 @@ async def test_a_topic_is_closed_and_opened_by_one_request_of_its_entries() -> N
     entries = frozenset(
         entry
         for topic in FENCE.topics
-        for entry in (closing(topic), noting(topic, Note(client=CLIENT)))
+        for entry in (closing(topic), noting(closing(topic), FenceNote(client=CLIENT)))
     )
     assert rights.log == [("give", entries), ("take", entries)]
 
 
 def test_a_note_is_there_before_what_it_notes_and_goes_after_it() -> None:
-    given_, taken = changes(set(), FENCE.topics, [CLIENT])
-    assert (len(given_), taken) == (4, [])
+    wanted = {*map(closing, FENCE.topics), *BARS}
+    given_, taken = changes(set(), wanted, [CLIENT])
+    assert (len(given_), taken) == (2 * len(wanted), [])
     for number, right in enumerate(given_):
         if noted(right) is None:
-            assert noting(right.name, Note(client=CLIENT)) in given_[:number]
-    back = changes(set(given_), (), [CLIENT])
-    assert back == ([], sorted(given_, key=lambda one: (one.name, noted(one) is not None)))
+            assert noting(right, FenceNote(client=CLIENT)) in given_[:number]
+    nothing, back = changes(set(given_), (), [CLIENT])
+    assert (nothing, {*back}) == ([], {*given_})
+    for number, right in enumerate(back):
+        if noted(right) is None:
+            assert noting(right, FenceNote(client=CLIENT)) not in back[:number]
 
 
 async def test_half_a_fence_of_somebody_killed_is_none_and_is_taken_away() -> None:
     async with guarded() as (cluster, rights):
-        rights.rights.add(noting("orders", Note(client=CLIENT)))
+        rights.rights.add(noting(closing("orders"), FenceNote(client=CLIENT)))
         assert await read_fence(cluster) == Fence()
         await set_fence(cluster, Fence())
         assert rights.rights == READABLE
@@ -163,7 +181,7 @@ async def test_a_fence_that_spreads_slowly_is_waited_for_while_it_spreads(
         closed = int((trio.current_time() - began) / every_s)
         return {partition: "is open" for partition in partitions if partition in PLACES[closed:]}
 
-    monkeypatch.setattr(failover.sites.fence, "_read_settings", no_settings)
+    monkeypatch.setattr(failover.sites.fence, "read_fence_settings", no_settings)
     monkeypatch.setattr(failover.sites.fence_rights, "still_open", still_open)
     cluster = cast("Cluster", None)
     with nullcontext() if is_waited_for else pytest.raises(FenceDoesNotHold, match="3 of 3"):
@@ -193,6 +211,8 @@ async def test_where_nothing_can_be_closed_nothing_is_and_nothing_can_be_set(
 
 async def test_a_topic_that_no_entry_concerns_is_not_closed_by_the_first_one() -> None:
     async with guarded() as (cluster, rights):
+        assert await why_unfenceable(cluster, ("bare",)) is None, "nobody uses it"
+        rights.settings = EVERYONE
         assert await why_unfenceable(cluster, TOPICS) is None
         reason = await why_unfenceable(cluster, (*TOPICS, "bare", "barren"))
         assert reason is not None
@@ -213,64 +233,106 @@ async def test_the_step_closes_the_source_by_rights_and_its_undoing_opens_it(
         async with effects_between(tmp_path, source, target, "o.*") as effects:
             outcome = await effects.run(StepName.FENCE, begun(), unnoted)
             assert outcome.facts == {"fenced": True, "partitions": 1, "topics": {"orders": 1}}
-            assert fenced(rights.rights) == {"orders": {Note(client=CLIENT)}}
+            assert fenced(rights.rights) == {"orders": {FenceNote(client=CLIENT)}}
+            bars = {barring("o", pattern=PREFIXED), barring("*"), OF_CLUSTER}
+            assert closings(rights.rights).keys() == {closing("orders"), *bars}
             await effects.undo(StepName.FENCE, begun())
         assert rights.rights == READABLE
 
 
 def test_a_note_is_known_by_its_principal_alone() -> None:
-    for note in (Note(client=CLIENT), Note(client=CLIENT, was_closed=True)):
-        assert noted(noting("orders", note)) == note
-        assert is_of_fence(noting("orders", note))
-    assert noted(closing("orders")) is None
+    for denied in (closing("orders"), *BARS):
+        for note in (FenceNote(client=CLIENT), FenceNote(client=CLIENT, was_closed=True)):
+            assert noted(noting(denied, note)) == note
+            assert of_fence([noting(denied, note)])
+        assert noted(denied) is None
     [readable] = everybodys(["orders"], READ, ALLOW)
-    assert not is_of_fence(readable)
+    assert not of_fence([readable, *BARS])
+    assert of_fence([closing("orders")])
 
 
 @st.composite
 def held_rights(draw: st.DrawFn) -> set[Right]:
     """Any fences, also half ones that were left by somebody killed, and what others have closed."""
-    possible = [closing(topic) for topic in TOPICS]
+    possible = [*map(closing, TOPICS), *BARS]
     possible += [
-        noting(topic, Note(client=client, was_closed=was_closed))
-        for topic in TOPICS
+        noting(denied, FenceNote(client=client, was_closed=was_closed))
+        for denied in (*map(closing, TOPICS), *BARS)
         for client in (CLIENT, "mirror-dc1-dc2")
         for was_closed in (False, True)
     ]
     return draw(st.sets(st.sampled_from(possible)))
 
 
-@given(held=held_rights(), topics=st.sets(st.sampled_from(TOPICS)), cut=st.integers(0, 20))
+ANY_DENIAL = st.sampled_from([*map(closing, TOPICS), *BARS])
+
+
+@given(held=held_rights(), wanted=st.sets(ANY_DENIAL), cut=st.integers(0, 40))
 def test_from_wherever_somebody_was_killed_the_same_fence_is_reached(
-    held: set[Right], topics: set[str], cut: int
+    held: set[Right], wanted: set[Right], cut: int
 ) -> None:
-    killed = applied(held, topics, cut)
-    done = applied(killed, topics)
-    assert fenced(done).keys() == topics
-    assert all({note.client for note in notes} == {CLIENT} for notes in fenced(done).values())
-    assert changes(done, topics, [CLIENT]) == ([], [])
+    killed = applied(held, wanted, cut)
+    done = applied(killed, wanted)
+    assert closings(done).keys() == wanted
+    assert all({note.client for note in notes} == {CLIENT} for notes in closings(done).values())
+    assert changes(done, wanted, [CLIENT]) == ([], [])
 
 
 @given(
-    closed=st.sets(st.sampled_from(TOPICS)),
-    topics=st.sets(st.sampled_from(TOPICS)),
-    cuts=st.tuples(st.integers(0, 7), st.integers(0, 7)),
+    before=st.sets(ANY_DENIAL),
+    wanted=st.sets(ANY_DENIAL),
+    cuts=st.tuples(st.integers(0, 14), st.integers(0, 14)),
 )
-def test_a_fence_that_is_lifted_leaves_what_others_have_closed(
-    closed: set[str], topics: set[str], cuts: tuple[int, int]
+def test_a_fence_that_is_lifted_leaves_what_others_have_denied(
+    before: set[Right], wanted: set[Right], cuts: tuple[int, int]
 ) -> None:
-    before = {closing(topic) for topic in closed}
-    half = applied(applied(before, topics, cuts[0]), topics)
+    half = applied(applied(before, wanted, cuts[0]), wanted)
     assert applied(applied(half, set(), cuts[1]), set()) == before
 
 
-def applied(held: set[Right], topics: set[str], steps: int | None = None) -> set[Right]:
+def applied(held: set[Right], wanted: set[Right], steps: int | None = None) -> set[Right]:
     """What is held behind so many of all entries given and taken, or behind all."""
-    given_, taken = changes(held, topics, [CLIENT])
+    given_, taken = changes(held, wanted, [CLIENT])
     found = set(held)
     for right in [*given_, *taken][:steps]:
         found ^= {right}
     return found
+
+
+async def test_topics_are_kept_from_being_made_and_let_again_by_the_same_fence() -> None:
+    barred = replace(FENCE, bars=frozenset(BARS))
+    async with guarded(brokers=2) as (cluster, rights):
+        await set_fence(cluster, barred)
+        assert await read_fence(cluster) == barred
+        rights.deaf[1] = rights.rights - {OF_CLUSTER}
+        with pytest.raises(FenceDoesNotHold, match=r"^the cluster broker 1 .* make such topics"):
+            await wait_holds(cluster, PLACES, barred=barred.bars, timeout_s=0.2)
+        rights.deaf.clear()
+        await wait_holds(cluster, PLACES, barred=barred.bars)
+        assert not await would_shut_us_out(cluster)
+        assert await read_fence(cluster) == barred
+        await set_fence(cluster, FENCE)
+        assert await read_fence(cluster) == FENCE
+        await set_fence(cluster, Fence())
+        assert rights.rights == READABLE
+
+
+async def test_where_the_first_entry_would_shut_others_out_topics_can_be_made() -> None:
+    barred = replace(FENCE, bars=frozenset(BARS))
+    async with guarded() as (cluster, rights):
+        assert await why_creatable(cluster, BARS) is None
+        assert (await as_allowed(cluster, barred)).bars == barred.bars
+        rights.settings = EVERYONE
+        reason = await why_creatable(cluster, BARS)
+        assert reason is not None
+        assert reason.startswith("no ACL of others speaks of *, pay*, the cluster, and a DENY")
+        assert (await as_allowed(cluster, barred)).bars == frozenset()
+        rights.rights |= everybodys(["*"], READ, ALLOW)
+        assert (await as_allowed(cluster, barred)).bars == barred.bars - {OF_CLUSTER}
+        rights.rights.add(replace(OF_CLUSTER, principal="User:broker", permission=ALLOW))
+        assert await why_creatable(cluster, BARS) is None
+        await set_fence(cluster, barred)
+        assert (await as_allowed(cluster, barred)).bars == barred.bars
 
 
 async def test_a_trial_that_is_cancelled_or_was_killed_leaves_nothing_closed(

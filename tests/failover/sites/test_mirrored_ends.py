@@ -130,7 +130,7 @@ async def test_a_plan_that_gives_a_site_up_does_not_believe_the_end_of_a_log_eit
         write(log, "xyz")
         async with open_cluster(cluster.bootstrap, client_id="failover") as opened:
             site = Site(name="dc2", cluster=opened)
-            found = await read_mirrored_of_lost(site, "dc1", MemoryWriters())
+            found = await read_mirrored_of_lost(site, "dc1", MemoryWriters(), [ORDERS])
     assert found.ends == told
 
 

@@ -12,11 +12,13 @@ from failover.journal.execute import StepFailed
 from failover.journal.journal import begin_step
 from failover.journal.steps import StepName
 from failover.moving.drain import SourceLogs, wait_drained
-from failover.planning.plan import Refusal, SiteView, decide
+from failover.planning.plan import SiteView, decide
+from failover.planning.refusal import Refusal
 from failover.sites.map_follower import MapFollower
+from failover.sites.opening import Ends
 from failover.sites.other_log import find_other_copies, find_other_logs
 from failover.sites.site import LogUnavailable, Site
-from failover.view.snapshot import Ends, _read_mirrored
+from failover.view.snapshot import _read_mirrored
 from offset_translation.map_records import (
     MirrorProducer,
     map_topic_name,
@@ -182,6 +184,15 @@ async def test_no_seal_is_written_behind_a_source_that_lost_its_tail(tmp_path: P
         assert there.dc2.topics[map_topic_name("dc1")].partitions[0].end == 3
 
 
+def name_copy(there: Stage, topic_id: UUID) -> None:
+    """Have the map tell which topic holds the copy, and the target have the one of this id."""
+    key, value = target_topic("orders", 0, OLD)
+    said = there.dc2.topics[map_topic_name("dc1")].partitions[0]
+    said.batches.append(build_batch([Record(0, 0, key, value)], base_offset=3))
+    said.end = 4
+    there.dc2.topics["orders"].topic_id = topic_id
+
+
 @pytest.mark.parametrize(
     ("end", "topic_id", "told"),
     [
@@ -196,17 +207,38 @@ async def test_a_copy_is_looked_at_once_more_behind_its_seal(
     end: int, topic_id: UUID, told: str | None
 ) -> None:
     async with stage(MIRRORED) as there:
+        name_copy(there, OLD)
         copy = there.dc2.topics["orders"]
-        copy.topic_id = OLD
-        key, value = target_topic("orders", 0, OLD)
-        said = there.dc2.topics[map_topic_name("dc1")].partitions[0]
-        said.batches.append(build_batch([Record(0, 0, key, value)], base_offset=3))
-        said.end = 4
         await there.follower.refresh([ORDERS])
         copy.topic_id, copy.partitions[0].end = topic_id, end
         found = await find_other_copies(there.follower, {ORDERS: MIRRORED})
     assert (told is None) == (not found)
     assert told is None or (told in found[ORDERS] and "was sealed at 1000" in found[ORDERS])
+
+
+@pytest.mark.parametrize("lacking", [0, 5])
+async def test_a_copy_that_was_made_again_is_refused_at_once(lacking: int) -> None:
+    """Also where the mirror has written behind what others wrote as many of."""
+    async with stage(MIRRORED + lacking) as there:
+        name_copy(there, NEW)
+        with pytest.raises(StepFailed) as failed:
+            await there.drain()
+    told = str(failed.value)
+    assert told.startswith(f"dc2 orders-0 was made again since it was mirrored (topic id {NEW}, ")
+    assert RESTART in told
+
+
+async def test_a_plan_refuses_a_copy_that_was_made_again(tmp_path: Path) -> None:
+    file = tmp_path / "dc.yaml"
+    file.write_text(promotable(dc1="a:1", dc2="b:1", witness="w:1", path="/r", topics=".*"))
+    [flow] = load(file).flows
+    async with stage(MIRRORED) as there:
+        name_copy(there, NEW)
+        view = SiteView(name="dc1", fault=None, ends={ORDERS: MIRRORED}, groups={})
+        ends = Ends(flow=flow, source=there.source, target=there.follower.target)
+        found = await _read_mirrored(ends, view, MemoryWriters())
+    assert found.other_log is not None
+    assert found.other_log.startswith("dc2 orders-0 was made again since it was mirrored")
 
 
 @pytest.mark.parametrize(("end", "topic_id"), [(300, NEW), (300, OLD), (MIRRORED, OLD)])

@@ -13,7 +13,7 @@ from failover.sites.pair_evidence import BESIDE_S, TIMEOUT_S, PairEvidence
 from failover.sites.site import Site, SiteUnclear
 from runtime.configuration.config import load
 from runtime.coordination.witness import ActiveSite, EvidenceNumber, Pair, WitnessPaths
-from runtime.coordination.zookeeper import Node, ZooKeeper
+from runtime.coordination.zookeeper import ZNode, ZooKeeper
 from runtime.pair.evidence import Evidence, PairSeen, SiteSeen
 from tests.failover.two_sites import promotable
 from wire.net import NetworkFault
@@ -30,11 +30,11 @@ class Witness:
             paths.pair: Pair(pair="p", clusters={}).encode(),
         }
 
-    async def get(self, path: str) -> Node | None:
+    async def get(self, path: str) -> ZNode | None:
         await trio.lowlevel.checkpoint()
         if path not in self.nodes:
             return None
-        return Node(
+        return ZNode(
             data=self.nodes[path], version=0, created_zxid=1, modified_zxid=1, ephemeral_owner=0
         )
 

@@ -1,6 +1,7 @@
 """Sites that disagree behind a disaster: each record is in both logs, or on a list by offset."""
 
 import json
+import re
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from failover import commands
+from failover.commands import promotion
 from tests.auditing import audited
 from tests.clusters import RunningCluster
 from tests.failover.both_ways import (
@@ -36,6 +37,11 @@ from tests.failover.two_sites import (
 )
 
 pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def sites(shared_sites: Sites) -> Sites:
+    return shared_sites
 
 
 @contextmanager
@@ -156,7 +162,7 @@ def test_what_a_promotion_that_was_taken_back_had_let_in_is_listed_and_decided_a
     topic = f"let-in{how[1:]}"
     file = configure_both_ways(sites, tmp_path, f"/p-{topic}", topic)
     create_topic(sites.dc1, topic)
-    shown = commands.show_if_anybody_reads
+    shown = promotion.show_if_anybody_reads
 
     def die_behind_the_opening(line: str) -> None:
         shown(line)
@@ -168,7 +174,7 @@ def test_what_a_promotion_that_was_taken_back_had_let_in_is_listed_and_decided_a
         produce(sites.dc1, topic, range(20))
         wait_same_logs(sites, topic, 20)
         with monkeypatch.context() as patched:
-            patched.setattr(commands, "show_if_anybody_reads", die_behind_the_opening)
+            patched.setattr(promotion, "show_if_anybody_reads", die_behind_the_opening)
             tell("promote", "dc2", str(file))
         produce(sites.dc2, topic, range(900, 903))
         told = tell("abort", str(file))
@@ -225,3 +231,78 @@ def test_what_others_write_to_a_returned_site_between_the_mirrors_batches_is_set
     assert values_of(read_all(sites.dc1, topic)) == own
     aside = list(zip(range(900, 906), foreign, strict=True))
     assert set_aside(sites.dc1, topic) == set_aside(sites.dc2, topic) == aside
+
+
+def abort(cluster: RunningCluster, topic: str, numbers: Sequence[int]) -> None:
+    """Write these in a transaction that is aborted."""
+    producer = Producer(
+        {"bootstrap.servers": cluster.bootstrap, "transactional.id": "aborting", **QUIET}
+    )
+    producer.init_transactions()
+    producer.begin_transaction()
+    for number in numbers:
+        producer.produce(topic, b"%d" % number, partition=0)
+    producer.flush()
+    producer.abort_transaction()
+
+
+def test_offsets_that_no_reader_is_shown_are_decided_about_as_well(
+    mortal_sites: Sites, tmp_path: Path
+) -> None:
+    """The mirror stands at them, so an answer of nothing would be no answer."""
+    sites, topic = mortal_sites, "unseen"
+    create_topic(sites.dc1, topic)
+    file = configure_both_ways(sites, tmp_path, "/p-unseen", topic)
+    with mirrored_until_dc1_is_lost(sites, file, topic, range(10)):
+        abort(sites.dc1, topic, range(10, 13))
+    promote("dc2", file, "--source-lost")
+    produce(sites.dc2, topic, range(100, 104))
+    sites.dc1.start()
+    with run_mirror(file):
+        # The transaction's coordinator may mark its end once more when it is back.
+        wait_logged(file, f"{topic}-0: target diverged: the target holds offsets 10 to 1")
+        require_unseen_offsets(file, topic, first=10)
+        restart(file, topic, "--quarantine")
+        wait_length(sites.dc1, topic, 14)
+        assert divergence(file) == (0, [])
+    abort(sites.dc1, topic, range(20, 23))  # behind what the mirror has written there
+    with run_mirror(file):
+        wait_logged(file, "that no mirror has written")
+        require_unseen_offsets(file, topic)
+        restart(file, topic, "--quarantine")
+        produce(sites.dc2, topic, range(104, 106))
+        wait_length(sites.dc1, topic, 16)
+        assert divergence(file) == (0, [])
+        promote("dc1", file)
+    assert values_of(read_all(sites.dc1, topic)) == [*range(10), *range(100, 106)]
+    assert divergence(file) == (0, [])
+
+
+def require_unseen_offsets(file: Path, topic: str, first: int | None = None) -> None:
+    """What dc1 alone has without a record in it is listed, with the way on."""
+    told = tell("divergence", str(file))
+    assert told.status == 1, told
+    offsets = r"\d+" if first is None else first
+    assert re.search(
+        rf"{topic}-0: dc1 alone has offsets {offsets} to \d+, and no record there that a reader is"
+        rf" shown: transactions were aborted. `mirror restart dc2-dc1 {topic}:0 --quarantine`",
+        told.output,
+    ), told
+
+
+def test_offsets_that_no_reader_is_shown_are_listed_behind_what_the_mirror_wrote_as_well(
+    sites: Sites, tmp_path: Path
+) -> None:
+    topic = "unseen-there"
+    create_topic(sites.dc1, topic)
+    file = configure_both_ways(sites, tmp_path, "/p-unseen-there", topic)
+    with run_mirror(file):
+        wait_mirroring(file)
+        produce(sites.dc1, topic, range(10))
+        wait_same_logs(sites, topic, 10)
+    abort(sites.dc2, topic, range(90, 93))
+    with run_mirror(file):
+        wait_logged(file, f"{topic}-0: target diverged: the target holds offsets 10 to 13")
+        told = tell("divergence", str(file))
+        assert told.status == 1, told
+        assert f"{topic}-0: dc2 alone has offsets 10 to 13, and no record there" in told.output

@@ -1,7 +1,9 @@
 # ruff: noqa: ARG001 - asking for the clock is what makes it jump
 """What a look at both sites takes, and what it must not take for silence."""
 
+import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -10,12 +12,19 @@ from trio.testing import MockClock
 
 import failover.view.snapshot
 from failover.planning.plan import SiteView
+from failover.sites.fence import Fence
+from failover.sites.opening import Ends
 from failover.sites.site import Site
-from failover.view.snapshot import MAP_TIMEOUT_S, Ends, _read_mirrored
-from runtime.configuration.config import FlowConfig
+from failover.view.snapshot import MAP_TIMEOUT_S, _look_ahead, _others_closed, _read_mirrored
+from runtime.configuration.config import FlowConfig, PatternSet
+from runtime.configuration.flow_section import AclSync
+from tests.doubles.fake_rights import FakeRights
 from tests.doubles.map_writers import MemoryWriters
-from wire.net import NetworkFault
+from tests.failover.plans import FLOW
+from tests.mirror.two_fakes import two_fakes
+from wire.net import Cluster, NetworkFault
 from wire.net.errors import RequestTimedOut
+from wire.net.rights import DENY, READ, Right
 from wire.topic_partition import TopicPartition
 
 
@@ -25,6 +34,7 @@ class SlowMap:
     takes_s = 0.0
     fault: NetworkFault | None = None
     partitions = (("orders", 0), ("orders", 1))
+    unbelieved = None
 
     def __init__(self, *_: object) -> None:
         pass
@@ -38,11 +48,13 @@ class SlowMap:
         return 7 if partition == ("orders", 0) else None
 
 
+ORDERS_ALONE = replace(FLOW, topics=PatternSet(include=(re.compile("orders"),), exclude=()))
 AWAY = SiteView(name="dc1", fault="refused", ends={}, groups={})
 
 
 class Flow:
     source = "dc1"
+    mirrors = ORDERS_ALONE.mirrors
 
 
 async def reached(patch: pytest.MonkeyPatch, takes_s: float, fault: NetworkFault | None) -> object:
@@ -65,3 +77,51 @@ async def test_of_a_target_that_stops_answering_nothing_is_known(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     assert await reached(monkeypatch, 1, RequestTimedOut("gone")) == {}
+
+
+def always(_: str) -> bool:
+    return True
+
+
+@pytest.mark.parametrize(
+    ("closed", "named"),
+    [
+        (("orders",), None),
+        (("orders", "theirs"), "dc1 is closed for writes to theirs as well"),
+        (tuple("bcdefgh"), "dc1 is closed for writes to b, c, d, e, f, and 2 more as well"),
+        ((), None),
+    ],
+)
+async def test_what_another_pair_has_closed_on_a_shared_cluster_is_named(
+    monkeypatch: pytest.MonkeyPatch, closed: tuple[str, ...], named: str | None
+) -> None:
+    async def read_fence(_: object) -> Fence:
+        return Fence(topics=closed)
+
+    monkeypatch.setattr(failover.view.snapshot, "read_fence", read_fence)
+    site = Site(name="dc1", cluster=cast("Cluster", None))
+    there = replace(AWAY, fault=None)
+    said = await _others_closed(site, {"dc1": there}, ORDERS_ALONE, has=always)
+    assert (said or "").startswith(named or "")
+    assert (said is None) == (named is None)
+    assert await _others_closed(site, {"dc1": AWAY}, ORDERS_ALONE, has=always) is None
+    nothing = await _others_closed(site, {"dc1": there}, ORDERS_ALONE, has=lambda _: False)
+    assert nothing is None
+
+
+async def test_a_look_names_what_the_target_does_not_get_of_the_sources_rules() -> None:
+    nobody = Right(name="orders", principal="User:*", host="*", operation=READ, permission=DENY)
+    async with two_fakes() as (dc1, dc2, links):
+        FakeRights(dc1, nobody)
+        FakeRights(dc2)
+        ends = Ends(
+            flow=replace(FLOW, acls=AclSync.DOWNGRADED),
+            source=Site(name="dc1", cluster=links.source_admin),
+            target=Site(name="dc2", cluster=links.target_admin),
+        )
+        view = SiteView(name="dc1", fault=None, ends={TopicPartition("orders", 0): 5}, groups={})
+        outlook = await _look_ahead(ends, {"dc1": view, "dc2": replace(view, name="dc2")})
+    assert outlook is not None
+    assert outlook.withheld == (nobody,)
+    said = "dc2 does not get the DENY of READ to User:* of topic orders: it would shut out the mir"
+    assert any(line.startswith(said) for line in outlook.lines())

@@ -1,11 +1,13 @@
-"""Small foreign clients: franz-go (Go), kafkajs (JavaScript), kcat (librdkafka), built when asked.
+"""Small foreign clients, built when asked: franz-go, Sarama (Go), kafkajs (JavaScript), and kcat.
 
 Each raises PeerUnavailable, with what to install, when it cannot be had.
 """
 
 import json
+import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +20,7 @@ JS_SOURCES: Final = Path(__file__).with_name("js")
 BUILD_TIMEOUT_S: Final = 600
 RUN_TIMEOUT_S: Final = 300
 FRANZ_GO: Final = "github.com/twmb/franz-go"
+SARAMA: Final = "github.com/IBM/sarama"
 
 
 class ClientFailed(RuntimeError):
@@ -30,26 +33,52 @@ class ForeignClient:
 
     name: str
     command: tuple[str, ...]
+    prefix: str = ""
+    """What tells this client from another one in the same program, in `through`."""
 
-    def work(self, bootstrap: str, topic: str, records: int, how: str) -> dict[str, int]:
+    def through(self, bootstrap: str, topic: str, how: str) -> list[str]:
+        """Return the command that goes on to `write` or to `read` until SIGTERM."""
+        program, *script = self.command
+        beside = [str(Path(each).with_name("through.js")) for each in script]
+        return [program, *beside, bootstrap, topic, "0", f"{self.prefix}{how}"]
+
+    def work(
+        self,
+        bootstrap: str,
+        topic: str,
+        records: int,
+        how: str,
+        environment: Mapping[str, str] | None = None,
+    ) -> dict[str, int]:
         """Produce, consume, commit and read again; return the client's report.
 
         The topic is subscribed to by its `name` or by a `pattern`; or records are committed in
-        `transactions`.
+        `transactions`. With `rights` and `quota` it writes alone.
         """
-        said = run_client([*self.command, bootstrap, topic, str(records), how])
+        command = [*self.command, bootstrap, topic, str(records), how]
+        said = run_client(command, environment=environment)
         report: dict[str, int] = json.loads(said)
         return report
 
 
 def franz_go() -> ForeignClient:
     """Build the Go client."""
+    return _of_go("franz-go", FRANZ_GO)
+
+
+def sarama() -> ForeignClient:
+    """Build the other Go client, which goes on through promotions alone."""
+    return _of_go("Sarama", SARAMA, "sarama-")
+
+
+def _of_go(name: str, module: str, prefix: str = "") -> ForeignClient:
     go = _installed("go", "Go 1.24 or newer")
     binary = CACHE / "franz-go" / "interop"
     binary.parent.mkdir(parents=True, exist_ok=True)
     _build([go, "build", "-o", str(binary), "."], GO_SOURCES)
-    version = _build([go, "list", "-m", "-f", "{{.Version}}", FRANZ_GO], GO_SOURCES).strip()
-    return ForeignClient(name=f"franz-go {version.removeprefix('v')}", command=(str(binary),))
+    version = _build([go, "list", "-m", "-f", "{{.Version}}", module], GO_SOURCES).strip()
+    full = f"{name} {version.removeprefix('v')}"
+    return ForeignClient(name=full, command=(str(binary),), prefix=prefix)
 
 
 def kafkajs() -> ForeignClient:
@@ -94,12 +123,18 @@ def kcat() -> Kcat:
     return Kcat(name=f"kcat {version} (librdkafka {library})", path=path)
 
 
-def run_client(command: list[str], *, given: str | None = None) -> str:
+def run_client(
+    command: list[str],
+    *,
+    given: str | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> str:
     """Run a client to its end and return its standard output; ClientFailed otherwise."""
     try:
         ended = subprocess.run(
             command,
             input=given,
+            env={**os.environ, **(environment or {})},
             capture_output=True,
             text=True,
             timeout=RUN_TIMEOUT_S,

@@ -9,6 +9,10 @@ from tests.interop.peers.java_program import JavaProgram
 
 TOOL_HEAP_MB: Final = 256
 TOOL_TIMEOUT_S: Final = 240
+GROUPS_PATIENCE: Final = ("--timeout", "60000")
+"""Milliseconds. The tool's own 5 s are over on a busy machine while Java loads its classes."""
+GAVE_UP: Final = "Error: Executing consumer group command failed"
+"""What the tool of groups prints, and ends with status 0, when it has done nothing."""
 
 TOPICS: Final = "org.apache.kafka.tools.TopicCommand"
 GROUPS: Final = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
@@ -26,7 +30,7 @@ CLUSTER: Final = "org.apache.kafka.tools.ClusterTool"
 
 
 class ToolFailed(RuntimeError):
-    """A tool ended with a status other than 0; the message has both its outputs."""
+    """A tool ended with a status other than 0, or gave up; the message has both its outputs."""
 
 
 def dump_log_segments(version: str) -> str:
@@ -66,6 +70,7 @@ def run_tool(
     Raises ToolFailed, subprocess.TimeoutExpired, or PeerUnavailable without Java or jars.
     """
     program = JavaProgram(version=version, main_class=main_class, heap_mb=TOOL_HEAP_MB)
+    arguments += GROUPS_PATIENCE if main_class == GROUPS else ()
     with tempfile.TemporaryDirectory() as folder:
         ended = subprocess.run(
             program.command(Path(folder), *arguments, is_quiet=True),
@@ -75,7 +80,7 @@ def run_tool(
             timeout=timeout_s,
             check=False,
         )
-    if ended.returncode != 0:
+    if ended.returncode != 0 or GAVE_UP in ended.stdout + ended.stderr:
         raise ToolFailed(
             f"{main_class.rpartition('.')[2]} {' '.join(arguments)} ended with "
             f"{ended.returncode}:\n{ended.stdout}{ended.stderr}"

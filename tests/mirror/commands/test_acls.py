@@ -41,6 +41,7 @@ def told(file: Path, *, principal: str | None, as_json: bool = False) -> list[st
             None,
             program=By.MIRROR,
             principal=principal,
+            with_orders=False,
             as_json=as_json,
         )
     )

@@ -13,7 +13,7 @@ from mirror.commands.check import way_back
 from mirror.commands.checks.clocks import (
     OFFSETS_TOPIC,
     TOLERATED_MS,
-    Reading,
+    ClockReading,
     cluster_clocks,
     told_clock,
     witness_clock,
@@ -26,12 +26,11 @@ from mirror.commands.checks.versions import (
     lacking_versions,
     told_versions,
 )
-from runtime.coordination.zookeeper import Node, ZooKeeper
+from runtime.coordination.zookeeper import ZNode, ZooKeeper
 from runtime.process.clock import wall_ms
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.mirror.building import CONFIG
 from wire.headers import RequestHeader
-from wire.messages import APIS
 from wire.messages.api_versions import ApiVersion, ApiVersionsResponse, FinalizedFeatureKey
 from wire.messages.describe_quorum import (
     DescribeQuorumResponse,
@@ -44,6 +43,7 @@ from wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from wire.messages.table import APIS
 from wire.net import Cluster, open_cluster
 
 LIST_OFFSETS, FETCH, METADATA, PRODUCE, API_VERSIONS, DESCRIBE_QUORUM = 2, 1, 3, 0, 18, 55
@@ -55,7 +55,7 @@ def test_a_clock_that_is_surely_wrong_is_warned_of_and_no_other(off_ms: int, tri
     asked = 1_000_000
     for stamped_after_ms in (0, trip_ms // 2, trip_ms):
         line = told_clock(
-            Reading(
+            ClockReading(
                 clock="x",
                 shown_ms=asked + stamped_after_ms + off_ms,
                 asked_ms=asked,
@@ -70,7 +70,9 @@ def test_a_clock_that_is_surely_wrong_is_warned_of_and_no_other(off_ms: int, tri
 
 
 def test_an_old_stamp_says_nothing_of_a_clock_but_that_it_is_not_ahead() -> None:
-    old = Reading(clock="x", shown_ms=5_000, asked_ms=64_000, answered_ms=65_000, is_least=True)
+    old = ClockReading(
+        clock="x", shown_ms=5_000, asked_ms=64_000, answered_ms=65_000, is_least=True
+    )
     assert told_clock(old) == "clock of x: not ahead when last seen, 60.0 s ago; more is not shown"
     ahead = replace(old, shown_ms=68_500)
     assert told_clock(ahead).startswith("warning: clock of x: 3.5 s or more ahead of")
@@ -136,8 +138,8 @@ class Tree:
         assert ephemeral
         self.made.append(path)
 
-    async def get(self, _: str) -> Node:
-        return Node(data=b"", version=0, created_zxid=1, modified_zxid=1, ephemeral_owner=7)
+    async def get(self, _: str) -> ZNode:
+        return ZNode(data=b"", version=0, created_zxid=1, modified_zxid=1, ephemeral_owner=7)
 
     async def delete(self, path: str) -> None:
         assert path in self.made
@@ -170,7 +172,7 @@ async def fake(**scripts: Any) -> AsyncIterator[tuple[FakeCluster, Cluster]]:
             yield kafka, cluster
 
 
-async def readings(cluster: Cluster) -> list[Reading]:
+async def readings(cluster: Cluster) -> list[ClockReading]:
     view = await cluster.metadata(refresh=True)
     return await cluster_clocks("dc1", cluster, view, await ask_versions(cluster, [0]))
 

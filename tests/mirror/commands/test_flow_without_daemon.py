@@ -4,13 +4,18 @@ import re
 from collections import Counter
 from dataclasses import replace
 
-from mirror.commands.flow_without_daemon import observe
+import pytest
+
+from mirror.commands.flow_without_daemon import observe, read_map
+from offset_translation.map_records import map_topic_name, piece_start
+from offset_translation.runs import Place
 from runtime.configuration.config import PatternSet
 from tests.doubles.fake_cluster import FakeCluster
 from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG
 from tests.mirror.two_fakes import two_fakes
 from wire.messages.offset_fetch import OffsetFetchRequest
+from wire.record_batch import Record, build_batch
 
 GROUPS = 250
 EVERYTHING = PatternSet(include=(re.compile(".*"),), exclude=())
@@ -35,6 +40,21 @@ async def test_groups_are_asked_for_many_at_a_time() -> None:
             (number, number + 1) for number in range(GROUPS)
         ]
         assert (questions(dc1), questions(dc2)) == (3, 3)
+
+
+@pytest.mark.parametrize(("topic", "is_told"), [("t", True), ("__of-another-pair", False)])
+async def test_what_of_a_map_is_not_believed_is_complained_about_if_the_flow_has_the_topic(
+    capsys: pytest.CaptureFixture[str], topic: str, *, is_told: bool
+) -> None:
+    async with two_fakes() as (_, dc2, links):
+        log = dc2.create_topic(map_topic_name(FLOW.source), 0).partitions[0]
+        key, value = piece_start(topic, 0, source_start=0, place=Place(0))
+        log.batches.append(build_batch([Record(0, 0, key, value)], producer_id=9))
+        log.end = 1
+        assert (await read_map(FLOW, links, MemoryWriters(is_strict=True))).maps == {}
+    said = capsys.readouterr().err
+    assert ("(1 records): 1 of producer id 9, from offset 0 on" in said) is is_told
+    assert ("`failover recover --believe-maps" in said) is is_told
 
 
 async def test_a_group_that_is_not_told_of_hides_no_other() -> None:

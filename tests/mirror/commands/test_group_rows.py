@@ -7,8 +7,8 @@ import pytest
 from mirror.commands.group_rows import (
     Exactness,
     GroupRow,
+    GroupsSeen,
     KnownCheckpoint,
-    Sight,
     group_rows,
     summary,
 )
@@ -24,7 +24,9 @@ from wire.topic_partition import TopicPartition
 PLACE = TopicPartition("orders", 0)
 
 
-def row(sight: Sight, source: int | None, target: int, *, applied: int | None = None) -> GroupRow:
+def row(
+    sight: GroupsSeen, source: int | None, target: int, *, applied: int | None = None
+) -> GroupRow:
     """Return the row of a group with these positions; ``source`` None: the source is lost."""
     one = Checkpoint(
         group="g",
@@ -46,7 +48,7 @@ def row(sight: Sight, source: int | None, target: int, *, applied: int | None = 
     return found
 
 
-def after_a_failover() -> Sight:
+def after_a_failover() -> GroupsSeen:
     """dc1's 0..13 are dc2's 0..9; dc2 went on with 10..24, which dc1 has at 14..28."""
     came = OffsetMap.from_starts([(0, 0), (6, 2)], 10)
     came.seal(14, 10)
@@ -54,7 +56,7 @@ def after_a_failover() -> Sight:
     back = OffsetMap.from_starts([(10, 0)], 0)
     back.begin_run(Place(0), 14)
     back.advance(29)
-    return Sight(
+    return GroupsSeen(
         maps={PLACE: back},
         backward={PLACE: came},
         source_ends={PLACE: 25},
@@ -62,7 +64,7 @@ def after_a_failover() -> Sight:
     )
 
 
-def with_a_tail_that_was_kept() -> Sight:
+def with_a_tail_that_was_kept() -> GroupsSeen:
     """dc1's 0..39 are on dc2; its 40..46 never were, and dc2's 40..69 came back behind them."""
     came = OffsetMap.from_starts([(0, 0)], 40)
     came.seal(40, 40)
@@ -70,7 +72,7 @@ def with_a_tail_that_was_kept() -> Sight:
     back = OffsetMap.from_starts([(40, 0)], 0)
     back.begin_run(Place(0), 47)
     back.advance(77)
-    return Sight(
+    return GroupsSeen(
         maps={PLACE: back},
         backward={PLACE: came},
         source_ends={PLACE: 70},
@@ -104,7 +106,7 @@ def test_records_that_only_the_target_has_are_told_as_passed_over() -> None:
 def test_with_the_source_lost_what_was_applied_last_counts() -> None:
     """Only the map that lies on the target is there; it knows nothing of what came back."""
     lost = after_a_failover()
-    sight = Sight(maps=lost.maps, source_ends={}, target_starts={PLACE: 0})
+    sight = GroupsSeen(maps=lost.maps, source_ends={}, target_starts={PLACE: 0})
     found = row(sight, None, target=24, applied=24)
     assert (found.source_offset, found.is_last_known) == (20, True)
     assert (found.translated, found.exactness, found.reread) == (24, Exactness.EXACT, 0)
@@ -113,7 +115,7 @@ def test_with_the_source_lost_what_was_applied_last_counts() -> None:
 def test_a_file_of_positions_goes_by_the_names_on_the_target() -> None:
     """In a flow with prefixes a topic of the source's name is the target's own."""
     offset_map = OffsetMap.from_starts([(0, 0)], 10)
-    sight = Sight(
+    sight = GroupsSeen(
         maps={TopicPartition("orders", 0): offset_map},
         source_ends={},
         target_starts={TopicPartition("orders", 0): 0},
@@ -125,7 +127,7 @@ def test_a_file_of_positions_goes_by_the_names_on_the_target() -> None:
 
 
 def test_a_position_before_the_targets_log_start_is_shown_with_what_is_gone() -> None:
-    sight = Sight(
+    sight = GroupsSeen(
         maps={PLACE: OffsetMap.from_starts([(0, 0)], 100)},
         source_ends={PLACE: 100},
         target_starts={PLACE: 50},

@@ -6,9 +6,11 @@ import pytest
 import yaml
 
 from mirror.mirrormaker.connect_offsets import last_mirrored
-from mirror.mirrormaker.mm2_properties import import_properties
+from mirror.mirrormaker.mm2_properties import ALL_ALIKE, import_properties
 from runtime.configuration.config import load
-from runtime.configuration.properties import ConfigurationError, read_properties
+from runtime.configuration.properties import read_properties
+from runtime.configuration.reading.mistakes import ConfigurationError
+from runtime.configuration.reading.yaml_file import as_yaml
 from tests.commands import run_mirror_command
 from wire.record_batch import Record
 
@@ -121,6 +123,7 @@ dc2.security.protocol = PLAINTEXT
 dc1.ssl.truststore.location = /etc/ca.pem
 dc1.ssl.truststore.type = PEM
 dc1.ssl.keystore.location = /etc/client.jks
+dc1.ssl.keystore.type = JKS
 dc1.ssl.endpoint.identification.algorithm =
 """,
     )
@@ -136,12 +139,103 @@ dc1.ssl.endpoint.identification.algorithm =
                 "username": "mirror",
                 "password": "${DC1_PASSWORD}",
             },
+            "client": {"ssl.keystore.location": "/etc/client.jks"},
         },
         "dc2": {"bootstrap": ["c:9092"]},
     }
     assert "hush" not in f"{document}{notes}"
     assert "mm2.properties: dc1: its password is $DC1_PASSWORD" in notes
-    assert any("dc1.ssl.keystore.location: is no PEM file" in note for note in notes)
+    assert not any("keystore.location" in note for note in notes), "the file itself says what it is"
+
+
+def test_settings_of_the_clients_are_taken_over(tmp_path: Path) -> None:
+    document, notes = imported(
+        tmp_path,
+        """
+request.timeout.ms = 40000
+dc1.request.timeout.ms = 600000
+dc2.reconnect.backoff.ms = 0
+retry.backoff.max.ms = 20
+dc1.reconnect.backoff.ms = 2000
+dc1.reconnect.backoff.max.ms = 900
+dc2.send.buffer.bytes = 100
+receive.buffer.bytes = -1
+dc1.consumer.request.timeout.ms = 5000
+producer.retries = 7
+""",
+    )
+    clusters = document["clusters"]
+    assert isinstance(clusters, dict)
+    assert [clusters[name]["client"] for name in ("dc1", "dc2")] == [
+        {
+            "request.timeout.ms": 300_000,
+            "reconnect.backoff.ms": 2_000,
+            "reconnect.backoff.max.ms": 2_000,
+            "retry.backoff.ms": 20,
+            "retry.backoff.max.ms": 20,
+            "receive.buffer.bytes": -1,
+        },
+        {
+            "request.timeout.ms": 40_000,
+            "reconnect.backoff.ms": 1,
+            "retry.backoff.ms": 20,
+            "retry.backoff.max.ms": 20,
+            "send.buffer.bytes": 1_024,
+            "receive.buffer.bytes": -1,
+        },
+    ]
+    (tmp_path / "dc.yaml").write_text(as_yaml(document))
+    assert load(tmp_path / "dc.yaml").clusters["dc1"].security.client.retry_backoff_max_ms == 20
+    about = [note.partition("mm2.properties:")[2] for note in notes]
+    assert about[:6] == [
+        "8: dc1.request.timeout.ms: 600000 is taken as 300000 here",
+        "9: dc2.reconnect.backoff.ms: 0 is taken as 1 here",
+        "12: dc1.reconnect.backoff.max.ms: is below reconnect.backoff.ms, so that is taken here",
+        "13: dc2.send.buffer.bytes: 100 is taken as 1024 here",
+        f"15: dc1.consumer.request.timeout.ms: {ALL_ALIKE}request.timeout.ms",
+        "16: producer.retries: has no counterpart here",
+    ]
+
+
+def test_stores_versions_and_suites_are_taken_over(tmp_path: Path) -> None:
+    document, notes = imported(
+        tmp_path,
+        """
+security.protocol = SSL
+ssl.truststore.location = /etc/authorities.p12
+ssl.truststore.password = hush
+ssl.truststore.type = PKCS12
+dc1.ssl.keystore.location = /etc/client.p12
+dc1.ssl.keystore.password = hush
+dc1.ssl.keystore.type = PKCS12
+dc1.ssl.key.password = hush
+ssl.enabled.protocols = TLSv1.1,TLSv1.2
+dc1.ssl.cipher.suites = TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
+dc2.ssl.cipher.suites = TLS_ECDHE_RSA_WITH_RC4_128_SHA
+ssl.protocol = TLSv1.3
+""",
+    )
+    clusters = document["clusters"]
+    assert isinstance(clusters, dict)
+    assert clusters["dc1"]["client"] == {
+        "ssl.truststore.location": "/etc/authorities.p12",
+        "ssl.truststore.password": "${DC1_TRUSTSTORE_PASSWORD}",
+        "ssl.keystore.location": "/etc/client.p12",
+        "ssl.keystore.password": "${DC1_KEYSTORE_PASSWORD}",
+        "ssl.enabled.protocols": ["TLSv1.2"],
+        "ssl.cipher.suites": ["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"],
+    }
+    assert "ssl.cipher.suites" not in clusters["dc2"]["client"]
+    told = "\n".join(notes)
+    assert "hush" not in f"{document}{told}"
+    for note in (
+        "ssl.enabled.protocols: TLSv1.1 is not spoken here",
+        "dc1.ssl.key.password: has no counterpart here: a store and its key have one password",
+        "dc2.ssl.cipher.suites: is left out: 'TLS_ECDHE_RSA_WITH_RC4_128_SHA' is no suite",
+        "ssl.protocol: has no counterpart here",
+        "dc1: its truststore_password is $DC1_TRUSTSTORE_PASSWORD",
+    ):
+        assert note in told
 
 
 def test_what_older_releases_wrote_is_understood(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from mirror.clusters.log_ends import Ends, LogEnds
 from mirror.commands import outside_view as looking
 from mirror.commands.group_rows import Exactness
 from mirror.commands.outside_view import observe, observe_group
-from offset_translation.map_records import MapState, piece_start
+from offset_translation.map_records import piece_start
+from offset_translation.map_state import MapState
 from offset_translation.runs import Place
 from runtime.configuration.flow_section import PatternSet
 from tests.doubles.map_writers import MemoryWriters, writers_of
@@ -43,7 +44,7 @@ def moving(monkeypatch: pytest.MonkeyPatch) -> None:
         state.replay(*piece_start(*PLACE, source_start=0, place=Place(0)))
         return state
 
-    async def read_map_of(*_: object) -> MapState:
+    async def read_map_of(*_: object, **__: object) -> MapState:
         return MapState()
 
     async def positions(*_: object) -> dict[tuple[str, int], Any]:

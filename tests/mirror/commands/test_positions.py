@@ -12,11 +12,11 @@ from trio.testing import MockClock
 from mirror.commands import positions as position_commands
 from mirror.commands.group_rows import Exactness, GroupRow
 from mirror.commands.position_words import Export
-from mirror.commands.positions import DONE, STEP_TIMEOUT_S, Asked, CommandFailed, offsets
+from mirror.commands.positions import DONE, STEP_TIMEOUT_S, CommandFailed, PositionOptions, offsets
 from tests.mirror.building import CONFIG
 
 GROUPS = [f"g{number}" for number in range(20)]
-ASKED = Asked(flow=None, as_json=False)
+ASKED = PositionOptions(flow=None, as_json=False)
 
 
 def row_of(group: str) -> GroupRow:

@@ -84,7 +84,7 @@ async def test_a_map_that_is_written_anew_is_as_safe_as_one_that_the_mirror_make
             record = piece_start("t", 0, source_start=5, place=Place(0))
             await write_records(CONFIG, links, MemoryWriters(), [record])
         [batch] = fake.topics[map_topic_name("dc1")].partitions[0].batches
-    assert parse_header(batch).record_count == 1
+    assert parse_header(batch).record_count == 2, "the writer's number, and what it writes"
     assert asked == MAP_SETTINGS
 
 

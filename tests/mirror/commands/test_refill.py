@@ -1,17 +1,24 @@
 """Which site may be filled anew, and what must not lie there."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from mirror.clusters.log_ends import Ends, LogEnds
 from mirror.commands.positions import CommandFailed
-from mirror.commands.refill import flows_of, still_there
-from offset_translation.map_records import MapState, piece_start
+from mirror.commands.refill import _refill, flows_of, still_there
+from offset_translation.map_records import map_topic_name, piece_start
+from offset_translation.map_state import MapState
 from offset_translation.runs import Place
-from runtime.configuration.config import FlowConfig
+from runtime.configuration.config import FlowConfig, PatternSet
+from tests.doubles.fake_cluster import FakePartition
+from tests.doubles.map_writers import MemoryWriters
+from tests.failover.target_batches import MIRROR, ORDERS, PIECE, write
 from tests.mirror.building import CONFIG
+from tests.mirror.two_fakes import two_fakes
 from wire.errors import ErrorCode
+from wire.record_batch import Record, build_batch
 from wire.topic_partition import TopicPartition
 
 AWAY = replace(CONFIG, source="dc1", target="dc2")
@@ -53,3 +60,16 @@ def test_only_what_was_mirrored_and_is_still_there_stands_in_the_way() -> None:
         TopicPartition("new", 0): LogEnds(start=0, end=9),
     }
     assert [topic for topic, _ in still_there(here, state)] == ["cut", "silent", "stands"]
+
+
+async def test_a_map_that_a_witness_does_not_believe_still_tells_what_the_site_holds() -> None:
+    """Its witness may be an old copy, and the map would be deleted."""
+    flow = replace(CONFIG, topics=PatternSet(include=(re.compile(".*"),), exclude=()))
+    async with two_fakes() as (dc1, dc2, links):
+        write(dc1.create_topic("orders", 0).partitions[0], "abc")
+        write(dc2.create_topic("orders", 0).partitions[0], "abc", MIRROR)
+        log: FakePartition = dc2.create_topic(map_topic_name(CONFIG.source), 0).partitions[0]
+        log.batches.append(build_batch([Record(0, 0, *PIECE)], producer_id=9))
+        log.end = 1
+        with pytest.raises(CommandFailed, match=f"still holds records of {ORDERS}"):
+            await _refill(flow, links, MemoryWriters(is_strict=True), write=True)

@@ -55,6 +55,21 @@ async def test_another_program_where_a_worker_was_is_no_worker(
         await _ask(WorkerInfo(host="far", pid=1, metrics_url=url, started_ms=5), CONFIG, UNGUARDED)
 
 
+async def test_a_worker_that_hangs_or_is_away_is_named_with_its_page_and_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mirror.commands.status.ASK_TIMEOUT_S", 0.05)
+    start = r"process 1 on far should run this flow, but http://127\.0\.0\.1:\d+/metrics "
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        port = hanging.getsockname()[1]
+        url = f"http://127.0.0.1:{port}/metrics"
+        worker = WorkerInfo(host="far", pid=1, metrics_url=url, started_ms=5)
+        with pytest.raises(NobodyAnswers, match=f"{start}says nothing within .* end it"):
+            await _ask(worker, CONFIG, UNGUARDED)
+    with pytest.raises(NobodyAnswers, match=f"{start}cannot be asked: Connection refused$"):
+        await _ask(worker, CONFIG, UNGUARDED)
+
+
 async def test_guarded_pages_are_read_with_what_the_file_has(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
@@ -73,7 +88,7 @@ async def test_guarded_pages_are_read_with_what_the_file_has(
     assert (await _ask(worker, CONFIG, door))["flow"] == CONFIG.name
     with pytest.raises(NobodyAnswers, match="certificate verify failed"):
         await _ask(worker, CONFIG, replace(door, tls=replace(tls, ca=made.strange_ca)))
-    with pytest.raises(NobodyAnswers, match="answered 401"):
+    with pytest.raises(NobodyAnswers, match=r"refuses what `metrics` of .*\(the token of this"):
         await _ask(worker, CONFIG, replace(door, token="another"))  # noqa: S106
 
 

@@ -30,5 +30,13 @@ def test_the_page_shows_states_lags_and_positions_and_marks_the_unknown() -> Non
 def test_a_switch_that_would_refuse_somebody_is_a_warning() -> None:
     told = "2 principals would be refused on dc2: `mirror check` names them"
     [flow] = REPORT["flows"]
-    page = render({**REPORT, "flows": [{**flow, "refused_after_switch": told}]})
-    assert f"  warning: {told}\n" in page
+    rule = "dc2 does not get the DENY of READ to User:* of topic t"
+    refused = {**flow, "refused_after_switch": told, "withheld_rights": [rule]}
+    page = render({**REPORT, "flows": [refused]})  # type: ignore[list-item]
+    assert f"  warning: {told}\n  warning: {rule}\n" in page
+
+
+def test_the_walker_of_what_is_fetched_is_named() -> None:
+    [flow] = REPORT["flows"]
+    page = render({**REPORT, "flows": [{**flow, "walked_by": "Python (switched off)"}]})
+    assert "  what is fetched is walked by Python (switched off)\n" in page

@@ -8,7 +8,8 @@ import pytest
 from mirror.clusters.links import Links
 from mirror.commands import take_over
 from mirror.commands.positions import DONE
-from offset_translation.map_records import MapState, piece_start, source_topic
+from offset_translation.map_records import piece_start, source_topic
+from offset_translation.map_state import MapState
 from offset_translation.runs import Place
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.doubles.map_writers import MemoryWriters

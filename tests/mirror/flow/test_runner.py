@@ -10,7 +10,7 @@ from mirror.flow.membership import Membership, Nodes
 from mirror.flow.run_decision import Role
 from mirror.flow.runner import FlowRunner
 from runtime.coordination.witness import ActiveSite, FlowCommand, WitnessPaths
-from runtime.coordination.zookeeper import Node, NoNode, SessionState, ZooKeeper
+from runtime.coordination.zookeeper import NoNode, SessionState, ZNode, ZooKeeper
 from runtime.coordination.zookeeper_faults import ZooKeeperUnreachable
 from runtime.pair.opening import PairContradicted
 from runtime.process.tasks import background_tasks
@@ -39,15 +39,15 @@ class Witness:
     async def children(self, path: str) -> list[str]:
         return [one.removeprefix(f"{path}/") for one in self.nodes if one.startswith(f"{path}/")]
 
-    async def get(self, path: str) -> Node | None:
+    async def get(self, path: str) -> ZNode | None:
         return node(self.nodes[path]) if path in self.nodes else None
 
     async def set(self, path: str, data: bytes) -> None:
         self.nodes[path] = data
 
 
-def node(data: bytes) -> Node:
-    return Node(data=data, version=0, created_zxid=1, modified_zxid=1, ephemeral_owner=7)
+def node(data: bytes) -> ZNode:
+    return ZNode(data=data, version=0, created_zxid=1, modified_zxid=1, ephemeral_owner=7)
 
 
 def see(runner: FlowRunner, **data: bytes | None) -> None:

@@ -9,15 +9,15 @@ from mirror.flow.runner import FlowRunner
 from mirror.state.measurements import FlowMeasurements
 from runtime.configuration.config import load
 from runtime.coordination.witness import WorkerInfo
-from runtime.coordination.zookeeper import Node
+from runtime.coordination.zookeeper import ZNode
 from tests.mirror.building import FILE
 
 
 class Witness:
-    def __init__(self, node: Node | None) -> None:
+    def __init__(self, node: ZNode | None) -> None:
         self._node = node
 
-    async def get(self, _: str) -> Node | None:
+    async def get(self, _: str) -> ZNode | None:
         return self._node
 
 
@@ -33,6 +33,6 @@ async def test_what_makes_no_sense_counts_as_nothing_and_ends_no_daemon(
     witness: Any = Witness(
         None
         if data is None
-        else Node(data=data, version=0, created_zxid=1, modified_zxid=1, ephemeral_owner=0)
+        else ZNode(data=data, version=0, created_zxid=1, modified_zxid=1, ephemeral_owner=0)
     )
     assert await runner._read_acknowledged(witness) is None

@@ -15,11 +15,13 @@ from mirror.forward.routing import (
     join_limit,
     route,
 )
-from mirror.state.batches import SEQUENCES, Cursor
+from mirror.state.batches import Cursor
 from offset_translation.map_records import MirrorProducer
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
+from tests.mirror.forward.walkers import route_by_all
 from wire.compression import Compression
+from wire.kernel.chosen import native
 from wire.record_batch import (
     Record,
     RecordHead,
@@ -33,7 +35,7 @@ from wire.record_batch import (
 )
 from wire.record_batch.checksum import SHORT_BYTES
 from wire.record_batch.committed import Aborted
-from wire.record_batch.header import HEADER_BYTES
+from wire.record_batch.header import HEADER_BYTES, SEQUENCES
 from wire.record_batch.varints import varint
 
 PRODUCER = MirrorProducer(producer_id=77, producer_epoch=3)
@@ -67,7 +69,7 @@ def run(
     aborted: Sequence[Aborted] = (),
     loop_ids: frozenset[int] = frozenset(),
 ) -> Routed:
-    return route(
+    return route_by_all(
         chunk,
         cursor,
         aborted=aborted,
@@ -185,7 +187,7 @@ def test_the_fewer_partitions_share_a_request_the_more_is_joined() -> None:
             aborted=(),
             producer=PRODUCER,
             loop_ids=frozenset(),
-            join_records=join_limit(partitions),
+            join_records=join_limit(partitions, is_native=False),
             arrived_ms=ARRIVED_MS,
         )
         for partitions in (1, 12)
@@ -196,6 +198,11 @@ def test_the_fewer_partitions_share_a_request_the_more_is_joined() -> None:
         one._replace(offset=0) for one in arrived(in_company)
     ]
     assert alone.cursor == in_company.cursor == Cursor(160, Place(160), 0)
+
+
+def test_in_native_code_as_much_is_joined_in_company_as_alone() -> None:
+    limits = [join_limit(partitions, is_native=True) for partitions in (1, 12, 1_000)]
+    assert limits == [join_limit(1, is_native=False)] * 3
 
 
 def test_an_aborted_small_batch_is_not_joined_to_its_neighbours() -> None:
@@ -303,7 +310,7 @@ def heavy(count: int, *, compression: Compression = Compression.NONE) -> bytes:
 
 
 def decide(chunk: bytes, *, leaves_heavy: bool) -> Routed:
-    return route(
+    return route_by_all(
         chunk,
         START,
         aborted=(),
@@ -326,6 +333,25 @@ def decide(chunk: bytes, *, leaves_heavy: bool) -> Routed:
 def test_a_chunk_that_takes_long_is_left_undecided_in_the_loop(chunk: bytes) -> None:
     assert decide(chunk, leaves_heavy=True) == Routed(cursor=START, is_heavy=True)
     assert not decide(chunk, leaves_heavy=False).is_heavy
+
+
+def test_a_chunk_that_comes_back_undecided_is_as_it_came() -> None:
+    """The kernel joins batches where they lie; what was joined once could not be routed again."""
+    light = b"".join(plain(at, [at]).data for at in range(5))
+    behind = bytearray(heavy(RECORDS_AT_ONCE + 1))
+    assign_offsets(behind, 5, 0)
+    chunk = bytearray(light + behind)
+    before = bytes(chunk)
+    undecided = route(
+        chunk,
+        START,
+        aborted=(),
+        producer=PRODUCER,
+        loop_ids=frozenset(),
+        leaves_heavy=True,
+        walker=native(),
+    )
+    assert (undecided.is_heavy, bytes(chunk) == before) == (True, True)
 
 
 def test_a_small_batch_that_unpacks_to_much_is_heavy() -> None:

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mirror.forward.routing import Routed, route
-from mirror.state.batches import SEQUENCES, Cursor
+from mirror.forward.routing import Routed
+from mirror.state.batches import Cursor
 from offset_translation.map_records import MirrorProducer, piece_start
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
+from tests.mirror.forward.walkers import route_by_all
 from wire.compression import Compression
 from wire.record_batch import Record, build_batch, iterate_records, parse_header
 from wire.record_batch.checksum import crc32c
 from wire.record_batch.committed import Aborted
-from wire.record_batch.header import BatchHeader, pack_header
+from wire.record_batch.header import SEQUENCES, BatchHeader, pack_header
 from wire.record_batch.varints import varint
 
 PRODUCER = MirrorProducer(producer_id=77, producer_epoch=3)
@@ -28,7 +29,7 @@ LATEST = 2**63 - 1
 
 
 def routed(chunk: bytes, cursor: Cursor, aborted: Sequence[Aborted] = ()) -> Routed:
-    return route(chunk, cursor, aborted=aborted, producer=PRODUCER, loop_ids=frozenset({5}))
+    return route_by_all(chunk, cursor, aborted=aborted, producer=PRODUCER, loop_ids=frozenset({5}))
 
 
 def raw_batch(fields: Sequence[int], deltas: Sequence[tuple[int, int]], codec: int) -> bytes:

@@ -14,8 +14,10 @@ from mirror.groups.sync import CUT, SETTLED, GroupSync
 from mirror.state.batches import Cursor
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
+from mirror.state.reverse_flow import UnbelievedArrivals
 from offset_translation import checkpoint
 from offset_translation.checkpoint import Checkpoint
+from offset_translation.map_records import piece_start
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakeCluster, Raw, run_fake_cluster
@@ -126,6 +128,20 @@ async def test_a_commit_of_which_nothing_was_told_is_told_of_by_who_finds_it() -
         sync.groups._learn("g", TopicPartition("orders", 0), SourcePosition(6, ""))
         await sync.apply_now()
         assert fake.offsets["g"]["orders", 0] == 6, "a rewind on the source"
+
+
+async def test_nothing_is_committed_while_the_map_of_the_way_back_is_not_believed() -> None:
+    """The group may stand among records that came from there: it would read all of them again."""
+    async with sync_of(told=3, on_target=3) as (sync, flow, fake):
+        key, _ = piece_start("orders", 0, source_start=0, place=Place(0))
+        flow.reverse.unbelieved.note(key)
+        sync.groups._learn("g", TopicPartition("orders", 0), SourcePosition(9, ""))
+        await sync.apply_now()
+        assert fake.offsets["g"]["orders", 0] == 3
+        flow.reverse.unbelieved = UnbelievedArrivals()
+        flow.progress.tell(flow.partitions.own.values())
+        await sync.apply_now()
+        assert fake.offsets["g"]["orders", 0] == 9
 
 
 @pytest.mark.parametrize("state", [PartitionState.TARGET_DIVERGED, PartitionState.SOURCE_WENT_BACK])

@@ -1,5 +1,6 @@
 """The checkpoint topic is read over whatever lies in it; the map's topic is not."""
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -150,6 +151,24 @@ async def test_a_topic_that_was_deleted_is_made_again_with_all_that_was_applied(
     ]
     assert sorted(found) == [ours, theirs]
     assert settings == {"cleanup.policy": "compact"}
+
+
+@pytest.mark.parametrize(("topic_set", "applied_here"), [(None, {"a", "b"}), ("stock", set())])
+async def test_checkpoints_of_another_set_are_none_of_its_flow(
+    topic_set: str | None, applied_here: set[str]
+) -> None:
+    of_set = replace(CONFIG, topic_set=topic_set)
+    if topic_set is not None:
+        topics = replace(CONFIG.topics, include=(re.compile("stock"),))
+        of_set = replace(of_set, topics=topics)
+    async with run_fake_cluster(1) as fake:
+        let_create(fake)
+        hold(fake, (2, GOOD))
+        async with open_cluster(fake.bootstrap, client_id="t") as cluster:
+            odd = OddRecords(FlowMeasurements("f"), TOPIC)
+            log = CheckpointLog(cluster, of_set, odd, FaultNote("f"), MemoryWriters())
+            await log.load()
+    assert {group for group, _, _ in log.applied} == applied_here
 
 
 @asynccontextmanager

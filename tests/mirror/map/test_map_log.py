@@ -24,6 +24,7 @@ from offset_translation.map_records import (
     withdrawal,
 )
 from offset_translation.runs import Place
+from runtime.coordination.map_writers import number_record
 from tests.clusters import RunningCluster, run_cluster
 from tests.doubles.map_writers import MemoryWriters
 from wire.net import open_cluster
@@ -40,7 +41,7 @@ FOREIGN = MirrorProducer(producer_id=77, producer_epoch=0)
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
-    with run_cluster(tmp_path_factory.mktemp("target"), 1, "dc2") as running:
+    with run_cluster(tmp_path_factory.mktemp("target"), 1, "dc2", shares_zookeeper=True) as running:
         yield running
 
 
@@ -116,10 +117,9 @@ async def test_what_a_client_writes_to_the_map_is_counted_and_not_believed(
             one.state.advance({TopicPartition("t", 0): 30})
             assert one.state.maps[TopicPartition("t", 0)].mirrored_source_end == 35
             assert FOREIGN.producer_id not in one.state.producer_ids
-            assert (one.foreign.count, one.foreign.by_producer) == (
-                3,
-                {-1: (answer.base_offset, 3)},
-            )
+            assert one.foreign.describe() == [
+                f"3 of producer id -1 (a plain producer), from offset {answer.base_offset} on"
+            ]
 
 
 async def test_a_record_whose_key_a_client_has_written_outlasts_the_cleaner(
@@ -140,6 +140,7 @@ async def test_a_record_whose_key_a_client_has_written_outlasts_the_cleaner(
             target_topic("t", 0, UUID(int=8)),
             set_aside("t", 3, source_start=4, source_end=6),
             mirror_producer(map_log.producer),
+            number_record(map_log._newest),
         ]
         await map_log.write(lambda: own)
         await append(client, map_log.topic, 0, forged(*((key, None) for key, _ in own)))

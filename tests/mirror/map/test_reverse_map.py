@@ -23,7 +23,7 @@ from wire.record_batch import Record, assign_offsets, build_batch
 MAP = map_topic_name("dc2")
 
 
-def announce(dc1: FakeCluster, *producer_ids: int) -> None:
+def announce(dc1: FakeCluster, *producer_ids: int, writer: int = -1) -> None:
     """Let mirrors into dc1 say who they are, and where their first piece begins."""
     log = dc1.topics[MAP].partitions[0]
     for producer_id in producer_ids:
@@ -32,10 +32,16 @@ def announce(dc1: FakeCluster, *producer_ids: int) -> None:
         records = [
             Record(at, 0, *record) for at, record in enumerate([mirror_producer(ours), piece])
         ]
-        batch = bytearray(build_batch(records))
+        batch = bytearray(build_batch(records, producer_id=writer))
         assign_offsets(batch, log.end, 0)
         log.batches.append(bytes(batch))
         log.end += len(records)
+
+
+def batch_of(writer: int, offset: int) -> bytes:
+    batch = bytearray(build_batch([Record(0, 0, b"k", b"v")], producer_id=writer))
+    assign_offsets(batch, offset, 0)
+    return bytes(batch)
 
 
 @pytest.mark.parametrize("later", [(9,), (9, 10, 11)], ids=["shorter", "longer by now"])
@@ -107,3 +113,39 @@ async def test_a_producer_that_a_client_names_in_the_map_is_no_mirror() -> None:
         assert reader.foreign.describe() == [
             "2 of producer id -1 (a plain producer), from offset 0 on"
         ]
+
+
+async def test_nothing_of_a_producer_goes_on_that_records_not_believed_call_a_mirror() -> None:
+    """An old copy of the witness does not know who has announced a mirror."""
+    async with two_fakes() as (dc1, _, links):
+        reverse = ReverseFlow()
+        writers = MemoryWriters(is_strict=True)
+        reader = ReverseMapReader(CONFIG, reverse, links, writers)
+        dc1.create_topic(MAP, 0)
+        announce(dc1, 7, writer=1_001)
+        await reader.catch_up()
+        own, brought = batch_of(5, 0), batch_of(7, 1)
+        chunk = memoryview(own + brought + batch_of(5, 2))
+        assert reverse.undoubted_part(chunk) == (memoryview(own), 7)
+        assert reverse.undoubted_part(memoryview(own)) == (memoryview(own), None)
+        assert not reverse.known_part(memoryview(brought))
+        await reader.catch_up()
+        assert not reverse.known_part(memoryview(brought)), "it is taken for no native"
+        await writers.register(1_001)  # the topic is believed again, and read from its beginning
+        dc1.topics[MAP].topic_id = UUID(int=99)
+        await links.source_admin.metadata(refresh=True)
+        await reader.catch_up()
+        assert reverse.loop_ids == {7}
+        assert reverse.undoubted_part(chunk) == (chunk, None)
+
+
+async def test_who_writes_without_an_id_of_its_own_casts_no_doubt_on_others() -> None:
+    """No mirror writes its map like that."""
+    async with two_fakes() as (dc1, _, links):
+        reverse = ReverseFlow()
+        reader = ReverseMapReader(CONFIG, reverse, links, MemoryWriters(is_strict=True))
+        dc1.create_topic(MAP, 0)
+        announce(dc1, 7)
+        await reader.catch_up()
+        chunk = memoryview(batch_of(7, 0))
+        assert reverse.undoubted_part(chunk) == (chunk, None)

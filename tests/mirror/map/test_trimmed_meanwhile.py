@@ -14,7 +14,8 @@ from mirror.map.trimming import MapTrimmer
 from mirror.state.batches import Cursor
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
-from offset_translation.map_records import MapState, piece_start
+from offset_translation.map_records import piece_start
+from offset_translation.map_state import MapState
 from offset_translation.runs import Place
 from tests.mirror.building import CONFIG
 from wire.topic_partition import TopicPartition

@@ -10,7 +10,8 @@ from mirror.clusters.tail_reader import TailReader
 from mirror.map.map_log import MapLog
 from mirror.map.trimming import MapTrimmer
 from mirror.state.partition import MirroredPartition
-from offset_translation.map_records import MapState, map_topic_name, piece_start, run_start
+from offset_translation.map_records import map_topic_name, piece_start, run_start
+from offset_translation.map_state import MapState
 from offset_translation.runs import Place
 from offset_translation.translation import translate
 from tests.clusters import run_cluster
@@ -29,7 +30,7 @@ PLACE = TopicPartition("t", 0)
 async def test_what_a_map_forgets_stays_forgotten_and_the_rest_is_as_it_was(
     tmp_path: Path,
 ) -> None:
-    with run_cluster(tmp_path, name="dc2") as cluster:
+    with run_cluster(tmp_path, name="dc2", shares_zookeeper=True) as cluster:
         async with open_cluster(cluster.addresses, client_id="test") as client:
             links = Links(
                 source_data=client,

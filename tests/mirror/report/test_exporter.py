@@ -1,5 +1,6 @@
 """What `/metrics` and `/status` say of a flow's faults."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import trio
@@ -10,11 +11,12 @@ from mirror.flow.runner import FlowRunner
 from mirror.report.exporter import FlowCollector
 from mirror.report.status import flow_head
 from runtime.rights.outlook import Outlook
-from runtime.rights.refused import Refused
+from runtime.rights.refused import RefusedPrincipal
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.mirror.building import anybody, runner_in
 from tests.mirror.groups.source_logs import source_of
 from wire.acls import Operation, ResourceType
+from wire.kernel.chosen import native
 
 
 def faults(runner: FlowRunner) -> tuple[dict[str, float], list[str]]:
@@ -84,7 +86,7 @@ async def test_who_would_be_refused_after_a_switch_is_counted_by_principal(tmp_p
     async with run_fake_cluster() as fake, source_of(fake) as (_, flow, links):
         runner.engine = engine = Engine(flow.config, links, runner.measurements, anybody())
         assert flow_head(runner)["refused_after_switch"] is None
-        refused = Refused(
+        refused = RefusedPrincipal(
             principal="User:shop",
             kind=ResourceType.TOPIC,
             operation=Operation.WRITE,
@@ -98,3 +100,16 @@ async def test_who_would_be_refused_after_a_switch_is_counted_by_principal(tmp_p
     assert registry.get_sample_value("mirror_refused_after_switch", labels) == 2
     users = registry.get_sample_value("mirror_missing_scram_users", {"flow": flow.config.name})
     assert users is None, "what is not known is no zero"
+
+
+def test_the_walker_of_what_is_fetched_is_named(tmp_path: Path) -> None:
+    runner = runner_in(tmp_path)
+    runner.config = replace(runner.config, has_chunk_kernel=False)
+    registry = CollectorRegistry()
+    registry.register(FlowCollector([runner]))
+    flow = {"flow": runner.config.name}
+    assert registry.get_sample_value("mirror_chunk_kernel", flow) == 0
+    assert flow_head(runner)["walked_by"] == "Python (switched off)"
+    runner.config = replace(runner.config, has_chunk_kernel=True)
+    assert registry.get_sample_value("mirror_chunk_kernel", flow) == native().is_native
+    assert flow_head(runner)["walked_by"] == native().words

@@ -14,7 +14,8 @@ from mirror.start.start_position import OwnPart, Situation, Start, Stop, decide_
 from mirror.start.start_records import map_records_of
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
-from offset_translation.map_records import MapState, piece_start, run_start
+from offset_translation.map_records import piece_start, run_start
+from offset_translation.map_state import MapState
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from offset_translation.tail import Tail, sure_place

@@ -8,8 +8,9 @@ import pytest
 from mirror.clusters.log_ends import Ends, LogEnds
 from mirror.flow.flow_state import FlowState
 from mirror.map.map_log import MapLog
-from mirror.start.last_record_check import Anchor, Writers, anchor_of, find_rewritten
-from mirror.start.positioning import LogReadings, Positioning, _Tried
+from mirror.start.last_record_check import Anchor, WriterRegistries, anchor_of, find_rewritten
+from mirror.start.log_readings import LogReadings, Tried
+from mirror.start.positioning import Positioning
 from mirror.start.start_position import Stop
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
@@ -74,7 +75,7 @@ async def found(
         target_ends: Ends = {TopicPartition("orders", 0): there}
         try:
             return await find_rewritten(
-                links, [partition], source_ends, target_ends, Writers(producer, both_ways)
+                links, [partition], source_ends, target_ends, WriterRegistries(producer, both_ways)
             )
         except NetworkFault as fault:
             return fault  # raised, the clusters' nurseries would wrap it
@@ -234,7 +235,7 @@ async def test_a_refused_partition_waits_to_be_looked_at_and_the_others_go_on() 
             partition.move(PartitionState.POSITIONING, 0)
         here, there = ENDS
         await Positioning(flow.for_positioning, links, map_log, MemoryWriters())._begin(
-            [_Tried(partition, partition.attempt) for partition in partitions],
+            [Tried(partition, partition.attempt) for partition in partitions],
             LogReadings(
                 source=dict.fromkeys(places, here),
                 target=dict.fromkeys(places, there),

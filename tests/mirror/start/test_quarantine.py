@@ -15,19 +15,15 @@ from mirror.clusters.admin import DYNAMIC_TOPIC_CONFIG
 from mirror.flow.flow_state import FlowState
 from mirror.map.map_log import MapLog
 from mirror.start.aside_log import SETTINGS, lacking
-from mirror.start.positioning import Positioning, _Tried
+from mirror.start.log_readings import Tried
+from mirror.start.positioning import Positioning
 from mirror.start.quarantine import Quarantine, file_name
 from mirror.start.start_position import OwnPart, Stop
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
-from offset_translation.map_records import (
-    MapState,
-    MirrorProducer,
-    mirror_producer,
-    piece_start,
-    seal,
-)
+from offset_translation.map_records import MirrorProducer, mirror_producer, piece_start, seal
+from offset_translation.map_state import MapState
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from runtime.configuration.flow_section import Policy
@@ -285,7 +281,9 @@ async def test_a_file_that_cannot_be_written_stops_the_partition_and_says_so(
         (tmp_path / "diverged").write_text("in the way")
         await there.set_aside()
         assert there.partition.state is PartitionState.TARGET_DIVERGED
-        assert "could not be set aside: " in there.partition.status.reason
+        reason = there.partition.status.reason
+        assert f"could not be set aside: {tmp_path / 'diverged'}" in reason
+        assert "make room there, or set `diverged_folder` of the flow, and order it again" in reason
         assert there.map_back().set_aside == {}
 
 
@@ -306,7 +304,7 @@ async def test_a_topic_that_takes_nothing_aside_does_not_hold_up_the_others(tmp_
         for one in (other, there.partition):
             one.move(PartitionState.POSITIONING, 0)
         for one in (other, there.partition):
-            await there.positioning._set_aside(_Tried(one, one.attempt), STOP)
+            await there.positioning._set_aside(Tried(one, one.attempt), STOP)
         assert is_all_set_aside(there)
         assert other.state is PartitionState.WAITING
         assert "API 19: we speak" in other.status.reason  # CreateTopics

@@ -10,7 +10,8 @@ import pytest
 from mirror.flow.flow_state import FlowState
 from mirror.map.map_log import MapLog
 from mirror.map.reached import ReachedKeeper
-from mirror.start.positioning import Positioning, _Tried
+from mirror.start.log_readings import Tried
+from mirror.start.positioning import Positioning
 from mirror.state.batches import Cursor, Forward
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
@@ -51,7 +52,7 @@ class Stage:
 
     async def position(self) -> None:
         self.partition.move(PartitionState.POSITIONING, 0)
-        await self.positioning._position([_Tried(self.partition, self.partition.attempt)])
+        await self.positioning._position([Tried(self.partition, self.partition.attempt)])
 
     def bring_more(self) -> None:
         """Four more records are written on dc2, and come to dc1."""

@@ -14,6 +14,7 @@ from mirror.start.start_position import (
     Stop,
     decide_start,
     passing_over,
+    unless_own_is_unknown,
 )
 from mirror.state.partition_state import PartitionState
 from offset_translation.map_records import PieceStartKey, Reached, SealKey
@@ -172,6 +173,21 @@ def test_records_that_were_lost_with_a_site_are_named_when_it_comes_back() -> No
     assert decision.reason == "the target holds offsets 10 to 12 that the source never got"
     assert decision.skip_to == Start(source=10, place=Place(0), announce=True, run=13)
     assert decision.own == OwnPart(10, 13)
+
+
+def test_nobody_decides_about_records_that_the_source_may_have_got() -> None:
+    """Set aside or merged, they would be left out, or be there twice."""
+    sealed = arrived([(0, 0)], (10, 10), 13)
+    decision = decide(sealed, (0, 25), (0, 13))
+    assert isinstance(decision, Stop)
+    assert decision.own == OwnPart(10, 13)
+    unsure = unless_own_is_unknown(decision)
+    assert isinstance(unsure, Stop)
+    assert (unsure.state, unsure.skip_to, unsure.own) == (decision.state, None, None)
+    assert unsure.reason.startswith(f"{decision.reason}; or the source has got them: ")
+    assert unsure.reason.endswith("see `failover recover --believe-maps`")
+    back = Stop(state=PartitionState.SOURCE_WENT_BACK, reason="")
+    assert unless_own_is_unknown(back) is back
 
 
 @given(st.integers(0, 20), st.integers(0, 5), st.integers(0, 9))

@@ -10,9 +10,11 @@ from mirror.state.partition_state import PartitionState
 from offset_translation.map_records import piece_start, target_topic
 from offset_translation.offset_map import Piece
 from offset_translation.runs import Place
+from runtime.configuration.flow_section import Policy
 from tests.doubles.fake_cluster import FakeCluster
 from tests.mirror.whole_flow import batch_at, until, values, whole_flow
 from wire.record_batch import Record, assign_offsets, build_batch
+from wire.topic_partition import TopicPartition
 
 SOURCE = [b"s0", b"s1", b"s2", b"s3", b"s4"]
 OURS = 7
@@ -89,6 +91,34 @@ async def test_another_topic_than_the_map_names_is_not_believed_by_its_end() -> 
         assert "is no mirror's" in whole.partition.status.reason
 
 
+@pytest.mark.parametrize("others", [2, 3, 4])
+async def test_a_batch_behind_others_in_a_topic_made_again_does_not_vouch_for_what_was_before(
+    others: int,
+) -> None:
+    """The mirror wrote its fourth record before it heard that there is another topic."""
+    batches = [batch_at(offset, b"foreign") for offset in range(others)]
+    written = bytearray(ours(3, b"s3"))
+    assign_offsets(written, others, 0)
+    prepare = left(*batches, bytes(written), topic_id=UUID(int=99))
+    for _ in range(2):  # a restart changes nothing
+        async with whole_flow(log(), 5, 100_000, prepare=prepare) as whole:
+            await until(lambda: whole.partition.state not in IN_DOUBT)
+            assert whole.partition.state is PartitionState.TARGET_DIVERGED
+            assert (
+                f"it has what was mirrored from target offset {others} on, and nothing of what was"
+                " mirrored before"
+            ) in whole.partition.status.reason
+            assert len(whole.target.batches) == others + 1
+
+
+async def test_a_topic_made_again_that_a_mirror_has_filled_from_the_first_record_is_its_copy() -> (
+    None
+):
+    earlier = left(ours(0, b"s0"), ours(1, b"s1"), topic_id=UUID(int=99))
+    async with whole_flow(log(), 5, 100_000, prepare=earlier) as whole:
+        await until(lambda: values(whole.target) == SOURCE)
+
+
 @pytest.mark.parametrize("claimed", [4, 5, 60])
 async def test_a_hole_that_somebody_else_has_announced_skips_nothing(claimed: int) -> None:
     mirrored = [ours(0, b"s0"), ours(1, b"s1")]
@@ -120,6 +150,45 @@ async def test_a_hole_that_is_one_is_announced_again() -> None:
             (0, 0, 2),
             (4, 2, 1),
         ]
+
+
+@pytest.mark.parametrize("foreign", [0, 2])
+async def test_a_record_that_contradicts_the_map_may_contradict_what_of_it_is_not_believed(
+    foreign: int,
+) -> None:
+    """An old copy of the witness knows only some of the map's writers."""
+
+    async def prepare(dc2: FakeCluster, map_log: MapLog) -> None:
+        await left(ours(0, b"s0"), ours(1, b"another"))(dc2, map_log)
+        for offset in range(foreign):
+            map_log.foreign.note(99, offset)
+
+    async with whole_flow(log(), 5, 100_000, prepare=prepare) as whole:
+        await until(lambda: whole.partition.state not in IN_DOUBT)
+        assert whole.partition.state is PartitionState.SOURCE_WENT_BACK
+        told = "or the map lacks 2 of its records, whose producers are not registered"
+        assert (told in whole.partition.status.reason) == bool(foreign)
+
+
+@pytest.mark.parametrize("topic", ["t", "of-another-partition"])
+async def test_no_policy_decides_about_records_that_an_old_witness_may_take_for_foreign(
+    topic: str,
+) -> None:
+    """They may be the mirror's, and would be there twice."""
+    where = TopicPartition(topic, 0)
+
+    async def prepare(dc2: FakeCluster, map_log: MapLog) -> None:
+        await left(ours(0, b"s0"), ours(1, b"s1"), batch_at(2, b"s2"))(dc2, map_log)
+        map_log.foreign.note(99, 0, {where})
+
+    settings = {"policies": {"target_diverged": Policy.MERGE}, "has_way_back": False}
+    async with whole_flow(log(), 5, 100_000, prepare=prepare, **settings) as whole:
+        if topic == "t":
+            await until(lambda: whole.partition.state is PartitionState.TARGET_DIVERGED)
+            assert "or the map lacks 1 of its records" in whole.partition.status.reason
+            assert values(whole.target) == [b"s0", b"s1", b"s2"]
+        else:
+            await until(lambda: values(whole.target)[3:] == [b"s2", b"s3", b"s4"])
 
 
 async def test_the_map_keeps_which_topic_holds_the_copy() -> None:

@@ -11,7 +11,8 @@ from mirror.clusters.log_ends import LogEnds
 from mirror.flow.flow_state import FlowState
 from mirror.map.map_log import MapLog
 from mirror.start.foreign_records import Found, Looked, find_foreign_records
-from mirror.start.positioning import LogReadings, Positioning, _Tried
+from mirror.start.log_readings import LogReadings, Tried
+from mirror.start.positioning import Positioning
 from mirror.start.target_tail import Tails, read_tails
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
@@ -141,7 +142,7 @@ async def test_records_of_others_are_not_taken_for_mirrored_by_who_stops(
                 rewritten={},
             )
             partition.move(PartitionState.POSITIONING, 0)
-            tried = _Tried(partition, partition.attempt)
+            tried = Tried(partition, partition.attempt)
             await Positioning(flow.for_positioning, links, map_log, MemoryWriters())._begin(
                 [tried], found
             )
@@ -258,7 +259,7 @@ async def test_a_target_that_may_not_be_read_does_not_hold_up_others_of_its_lead
         for one in partitions:
             one.target.leave(0)  # what has come since is looked at
             one.move(PartitionState.POSITIONING, 0)
-        tries = [_Tried(one, one.attempt) for one in partitions]
+        tries = [Tried(one, one.attempt) for one in partitions]
         await Positioning(flow.for_positioning, links, map_log, MemoryWriters())._position(tries)
     states = [one.state for one in partitions]
     assert states == [PartitionState.STREAMING, PartitionState.NOT_AUTHORISED]
@@ -297,7 +298,7 @@ async def test_what_has_come_since_a_partition_was_interrupted_is_looked_at(
         ends = []
         for _ in range(2):
             partition.move(PartitionState.POSITIONING, 0)
-            await positioning._position([_Tried(partition, partition.attempt)])
+            await positioning._position([Tried(partition, partition.attempt)])
             ends.append(partition.cursor and partition.cursor.place)
             if partition.is_flowing and len(ends) == 1:
                 partition.interrupt("the target leader moved", 0)

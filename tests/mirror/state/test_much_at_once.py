@@ -9,12 +9,13 @@ from uuid import UUID
 from mirror.clusters.links import Links
 from mirror.clusters.log_ends import LogEnds
 from mirror.flow.flow_state import FlowState
-from mirror.forward.fetch_plan import Asked
+from mirror.forward.fetch_plan import AskedPartition
 from mirror.forward.routing import Routed
 from mirror.forward.source import SourceFetcher, _announcements, _Waiting
 from mirror.map.map_log import RECORDS_A_WRITE, MapLog
 from mirror.map.reached import ReachedKeeper
-from mirror.start.positioning import LogReadings, Positioning, _Tried
+from mirror.start.log_readings import LogReadings, Tried
+from mirror.start.positioning import Positioning
 from mirror.state.batches import Cursor, Forward
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
@@ -111,7 +112,7 @@ async def test_the_holes_of_a_large_answer_are_announced_in_several_writes() -> 
             0, stage.flow.for_fetching, stage.links, way_of(stage.map_log, taken)
         )
         routed = Routed(cursor=cursor, starts=[(2 * n, Place(n)) for n in range(1, MANY)])
-        asked = Asked(partition, partition.attempt, 0)
+        asked = AskedPartition(partition, partition.attempt, 0)
         await fetcher._forward_behind_holes(
             [_Waiting(asked, routed, _announcements(asked, routed))]
         )
@@ -137,7 +138,7 @@ async def test_what_was_announced_and_never_came_is_taken_back_in_several_writes
         positioning = Positioning(
             stage.flow.for_positioning, stage.links, stage.map_log, MemoryWriters()
         )
-        await positioning._begin([_Tried(partition, partition.attempt)], found)
+        await positioning._begin([Tried(partition, partition.attempt)], found)
     assert partition.state is PartitionState.CATCHING_UP
     assert partition.cursor == Cursor(19, Place(10), 9), "the hole before 20 is read again"
     assert partition.offset_map.beyond().pieces == ()
@@ -186,7 +187,7 @@ async def test_runs_that_gathered_are_told_in_several_writes_before_a_place_is_b
         positioning = Positioning(
             stage.flow.for_positioning, stage.links, stage.map_log, MemoryWriters()
         )
-        await positioning._begin([_Tried(partition, partition.attempt)], found)
+        await positioning._begin([Tried(partition, partition.attempt)], found)
     assert partition.state is PartitionState.CATCHING_UP
     assert partition.cursor == Cursor(MANY + 1, Place(MANY + 1), 0)
     assert list(partition.offset_map.runs) == [(n, 2 * n) for n in range(1, MANY + 1)]

@@ -96,6 +96,37 @@ def test_a_restart_is_taken_out_when_it_is_done_and_others_stay() -> None:
     assert orders.without([first]) == Orders(pauses=(pause("b"),), restarts=(second,))
 
 
+def decision(scope: str, how: How, at_ms: int = 1) -> Restart:
+    return Restart(scope=Scope.parse(scope), how=how, by="me@here", at_ms=at_ms)
+
+
+@pytest.mark.parametrize("earlier", ["a", "a:1"])
+@pytest.mark.parametrize("last", [How.QUARANTINE, How.MERGE, How.ANEW])
+def test_of_decisions_that_wait_the_last_one_holds_and_tells_what_it_replaces(
+    earlier: str, last: How
+) -> None:
+    """Else the copy would be deleted before it is saved, whatever was ordered first."""
+    waits, other = decision(earlier, How.QUARANTINE), decision("b", How.QUARANTINE)
+    retry = decision("a", How.RETRY)
+    orders = Orders(pauses=(pause("b"),), restarts=(waits, other, retry))
+    new = decision("a", last, 2)
+    decided, replaced = orders.decided(new)
+    assert (decided.pauses, decided.restarts) == (orders.pauses, (other, retry, new))
+    assert replaced == (waits,)
+
+
+def test_no_part_of_a_topic_that_is_to_begin_anew_is_decided_about() -> None:
+    orders = Orders(restarts=(decision("a", How.ANEW),))
+    with pytest.raises(OrderRefused, match="a is to begin anew, ordered by me@here"):
+        orders.decided(decision("a:1", How.QUARANTINE))
+    assert orders.decided(decision("a", How.QUARANTINE))[1] == orders.restarts
+
+
+def test_a_garbled_node_is_named_with_what_to_do_about_it() -> None:
+    with pytest.raises(WitnessGarbled, match=r"no valid orders.*; delete the node /x/orders of"):
+        Orders.read("/x/orders", b"{garbage")
+
+
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"pauses": [3], "restarts": []}'])
 def test_a_garbled_node_is_named(data: bytes) -> None:
     with pytest.raises(WitnessGarbled, match="no valid orders"):

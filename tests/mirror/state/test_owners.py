@@ -15,7 +15,7 @@ from mirror.flow.flow_state import FlowState
 from mirror.state.flow_partitions import FlowPartitions
 from mirror.state.in_flight import InFlight, InFlightBudget
 from mirror.state.interruptions import Interruptions
-from mirror.state.leadership import Leadership
+from mirror.state.leadership import PartitionLeaders
 from mirror.state.live_config import LiveConfig
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.mirrored_progress import MirroredProgress
@@ -38,7 +38,7 @@ OWNERS = (
     InFlight,
     InFlightBudget,
     Interruptions,
-    Leadership,
+    PartitionLeaders,
     LiveConfig,
     MirroredPartition,
     MirroredProgress,

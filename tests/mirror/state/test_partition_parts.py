@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror.state.batches import Forward
-from mirror.state.leadership import NO_LEADER, REPLICA_MS, Leadership
+from mirror.state.leadership import NO_LEADER, REPLICA_MS, PartitionLeaders
 from mirror.state.partition_state import PartitionState
 from mirror.state.retries import FIRST_BACKOFF_MS, MAX_BACKOFF_MS, Retries, backoff_ms
 from mirror.state.skips import Skips
@@ -69,7 +69,7 @@ def test_nothing_is_known_of_the_lag_before_the_source_or_the_map_says() -> None
 
 
 def test_a_replica_is_read_from_until_its_leader_is_to_be_asked_again() -> None:
-    leaders = Leadership()
+    leaders = PartitionLeaders()
     assert leaders.fetched_from == NO_LEADER
     assert leaders.follow_source(1, 5)
     leaders.read_from(2, 100)
@@ -81,12 +81,13 @@ def test_a_replica_is_read_from_until_its_leader_is_to_be_asked_again() -> None:
 
 
 def test_a_leader_of_another_epoch_is_another() -> None:
-    leaders = Leadership()
+    leaders = PartitionLeaders()
     assert leaders.follow_source(1, 5)
     assert not leaders.follow_source(1, 5)
     assert leaders.follow_source(1, 6)
-    assert leaders.follow_target(3)
-    assert not leaders.follow_target(3)
+    assert leaders.follow_target(3, 7)
+    assert not leaders.follow_target(3, 7)
+    assert leaders.follow_target(3, 8)
 
 
 @given(st.integers(0, 10_000))

@@ -12,7 +12,7 @@ from mirror.state.partition_state import (
     STANDING,
     STOPPED,
     PartitionState,
-    Status,
+    PartitionStatus,
     move,
     remedy,
 )
@@ -44,7 +44,7 @@ def test_every_stop_of_what_the_source_has_names_one_thing_to_do() -> None:
 
 def test_the_table_is_kept() -> None:
     for state in PartitionState:
-        status = Status(state=state, since_ms=0)
+        status = PartitionStatus(state=state, since_ms=0)
         for other in PartitionState:
             if other is state:
                 continue
@@ -56,7 +56,9 @@ def test_the_table_is_kept() -> None:
 
 
 def test_a_state_keeps_its_age_when_only_the_reason_changes() -> None:
-    status = move(Status(state=PartitionState.WAITING, since_ms=3), PartitionState.WAITING, 9, "x")
+    status = move(
+        PartitionStatus(state=PartitionState.WAITING, since_ms=3), PartitionState.WAITING, 9, "x"
+    )
     assert (status.since_ms, status.reason) == (3, "x")
 
 
@@ -139,7 +141,7 @@ def test_a_stopped_partition_is_not_started_by_an_interruption_or_a_pause() -> N
     partition.stop(PartitionState.TARGET_DIVERGED, "somebody", 5)
     partition.interrupt("broken", 6)
     partition.pause("a command", 7)
-    assert partition.status == Status(
+    assert partition.status == PartitionStatus(
         state=PartitionState.TARGET_DIVERGED, since_ms=5, reason="somebody"
     )
 

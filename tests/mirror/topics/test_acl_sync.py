@@ -10,14 +10,15 @@ import pytest
 
 from mirror.flow.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
-from mirror.topics.acl_sync import AclWatch, RightsUntold
+from mirror.topics.acl_sync import AclFollower, RightsUntold
 from runtime.configuration.flow_section import AclSync, PatternSet
-from runtime.write_fence import Note, closing, is_of_fence, noting
+from runtime.rights.creation import OF_CLUSTER
+from runtime.write_fence import FenceNote, barring, closing, noting, of_fence
 from tests.doubles.fake_rights import FakeRights
 from tests.mirror.building import CONFIG
 from tests.mirror.two_fakes import two_fakes
 from wire.errors import ErrorCode
-from wire.net.rights import ALL_OPERATIONS, ALLOW, READ, WRITE, Right, RightsOff
+from wire.net.rights import ALL_OPERATIONS, ALLOW, DENY, READ, WRITE, Right, RightsOff
 from wire.topic_partition import TopicPartition
 
 
@@ -35,7 +36,7 @@ OLD: Final = allowed(("User:old", WRITE))
 @asynccontextmanager
 async def watch_between(
     sync: AclSync,
-) -> AsyncIterator[tuple[AclWatch, FakeRights, FakeRights]]:
+) -> AsyncIterator[tuple[AclFollower, FakeRights, FakeRights]]:
     """Give the watch of a flow that mirrors topic t, and what both clusters hold."""
     everything = PatternSet(include=(re.compile(".*"),), exclude=())
     config = replace(CONFIG, acls=sync, topics=everything)
@@ -43,9 +44,10 @@ async def watch_between(
     flow.share.see({TopicPartition("t", 0)})  # another worker may have it
     async with two_fakes() as (dc1, dc2, links):
         rights = allowed(("User:r", READ), ("User:w", WRITE), ("User:o", ALL_OPERATIONS))
-        fence = (closing("t"), noting("t", Note(client="mirror-b-a")))
+        denied = closing("t"), barring("t"), OF_CLUSTER
+        fence = (*denied, *(noting(one, FenceNote(client="mirror-b-a")) for one in denied))
         yield (
-            AclWatch(flow.live_config, flow.share, links),
+            AclFollower(flow.live_config, flow.share, links),
             FakeRights(dc1, *rights, *fence),
             FakeRights(dc2, *OLD),
         )
@@ -61,9 +63,36 @@ async def test_rights_are_given_downgraded_and_only_once() -> None:
 async def test_identical_rights_are_those_of_the_source_but_for_what_fences_it() -> None:
     async with watch_between(AclSync.IDENTICAL) as (watch, source, target):
         await watch.copy_rights()
-        fence = {right for right in source.rights if is_of_fence(right)}
-        assert len(fence) == 2
+        fence = of_fence(source.rights)
+        assert len(fence) == 6
         assert target.rights == (source.rights - fence) | OLD
+
+
+@pytest.mark.parametrize("is_super_user", [False, True])
+async def test_what_would_shut_the_mirror_out_is_given_to_a_super_user_alone(
+    monkeypatch: pytest.MonkeyPatch, *, is_super_user: bool
+) -> None:
+    everybody = Right(
+        name="t", principal="User:*", host="*", operation=ALL_OPERATIONS, permission=DENY
+    )
+    told = replace(everybody, operation=WRITE)
+    bits = 1 << WRITE if is_super_user else 1 << READ
+
+    async def operations(_: object, topics: list[str]) -> dict[str, int]:
+        return dict.fromkeys(topics, bits)
+
+    monkeypatch.setattr("runtime.rights.withheld.topic_operations", operations)
+    async with watch_between(AclSync.DOWNGRADED) as (watch, source, target):
+        source.rights.add(everybody)
+        await watch.copy_rights()
+        assert everybody not in target.rights, "nothing tells who we are"
+        target.rights.add(told)
+        await watch.copy_rights()
+        assert (everybody in target.rights) == is_super_user
+        assert watch.outlook is not None
+        assert watch.outlook.withheld == (() if is_super_user else (everybody,))
+        summary = watch.outlook.summary or ""
+        assert ("1 rules that deny something are withheld" in summary) != is_super_user
 
 
 async def test_a_cluster_without_an_authorizer_is_no_fault_and_a_missing_right_is() -> None:

@@ -10,7 +10,9 @@ from mirror.flow.flow_state import FlowState
 from mirror.state.partition_state import PartitionState
 from mirror.topics import discovery as topics
 from mirror.topics.discovery import Discovery
-from offset_translation.map_records import MapState
+from offset_translation.map_records import piece_start
+from offset_translation.map_state import MapState
+from offset_translation.runs import Place
 from tests.mirror.building import flow_with
 from wire.net.metadata import ClusterView, PartitionView, TopicView
 
@@ -80,6 +82,24 @@ async def test_a_topic_begun_anew_is_not_called_recreated_whoever_has_made_it_ag
     discovery.take_share()
     states.append(partition.state)
     assert states == [PartitionState.TOPIC_RECREATED, PartitionState.WAITING]
+
+
+async def test_a_copy_that_may_hold_records_of_its_own_is_not_deleted(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody who is believed says what the source has got of it: it would not be sent back."""
+    flow, _ = flow_with()
+    discovery = discovery_of(flow, Map())
+    key, _ = piece_start("t", 0, source_start=0, place=Place(0))
+    flow.reverse.unbelieved.note(key)
+
+    async def delete(*_: object) -> None:
+        pytest.fail("the copy was deleted")
+
+    monkeypatch.setattr(topics, "delete_topic", delete)
+    await discovery._begin_anew()
+    assert not flow.orders.to_begin_anew
+    assert "so it may hold records of its own; see `failover recover --believe-maps`" in caplog.text
 
 
 class Links:

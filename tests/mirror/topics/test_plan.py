@@ -3,13 +3,13 @@
 import re
 
 from mirror.clusters.admin import CreateTopic, GrowTopic, SetConfigs
-from mirror.topics.plan import TopicShape, plan_topics
+from mirror.topics.plan import ClusterTopic, plan_topics
 from runtime.configuration.flow_section import PatternSet, SettingsSync
 
 
-def shape(partitions: int, factor: int = 3, **configs: str) -> TopicShape:
+def shape(partitions: int, factor: int = 3, **configs: str) -> ClusterTopic:
     named = {name.replace("_", "."): value for name, value in configs.items()}
-    return TopicShape(partition_count=partitions, replication_factor=factor, configs=named)
+    return ClusterTopic(partition_count=partitions, replication_factor=factor, configs=named)
 
 
 def test_a_missing_topic_is_created_with_what_travels() -> None:

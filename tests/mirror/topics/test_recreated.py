@@ -11,7 +11,7 @@ from mirror.flow.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from mirror.topics.recreated import RecreatedTopics
-from offset_translation.map_records import MapState
+from offset_translation.map_state import MapState
 from runtime.configuration.flow_section import Policy
 from tests.mirror.building import flow_with
 from wire.net.metadata import ClusterView, PartitionView, TopicView

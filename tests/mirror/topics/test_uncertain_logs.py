@@ -62,9 +62,13 @@ class HungFollower:
 
 
 async def discover(whole: WholeFlow) -> None:
-    """Learn who leads the source."""
-    view = await whole.discovery._links.source_admin.metadata(refresh=True)
-    follow_leaders(whole.flow.interruptions, whole.partition, view.partition("t", 0), 0, None)
+    """Learn who leads both logs."""
+    links, partition = whole.discovery._links, whole.partition
+    source, target = [
+        (await admin.metadata(refresh=True)).partition("t", 0)
+        for admin in (links.source_admin, links.target_admin)
+    ]
+    follow_leaders(whole.flow.interruptions, partition, source, target, None)
     whole.flow.wakeups.fetch_anew()
 
 
@@ -101,6 +105,33 @@ async def test_a_source_leader_that_moved_is_asked_whether_it_has_what_was_mirro
         await discover(whole)
         await until(lambda: whole.partition.state is PartitionState.SOURCE_WENT_BACK)
         assert values(whole.target) == [b"a%d" % offset for offset in range(10)]
+
+
+@pytest.mark.parametrize("leader", [0, 1])
+async def test_what_a_quiet_target_lost_in_an_election_is_mirrored_again(leader: int) -> None:
+    """Its broker comes back without its disk's tail, or another one is elected uncleanly."""
+    log = [batch_at(offset, b"a%d" % offset) for offset in range(10)]
+    async with whole_flow(log, 10, chunk_bytes=1_000_000) as whole:
+        await until(lambda: whole.partition.lag_records(0) == 0 and len(values(whole.target)) == 10)
+        await discover(whole)
+        target = whole.target
+        target.batches, target.end = [], 0
+        target.leader, target.leader_epoch = leader, 1
+        await discover(whole)
+        await until(lambda: values(whole.target) == values(whole.source))
+
+
+async def test_what_others_wrote_where_an_election_had_cut_a_target_is_not_counted() -> None:
+    """As many records as were lost, so that the log ends where it did."""
+    log = [batch_at(offset, b"a%d" % offset) for offset in range(10)]
+    async with whole_flow(log, 10, chunk_bytes=1_000_000) as whole:
+        await until(lambda: whole.partition.lag_records(0) == 0 and len(values(whole.target)) == 10)
+        await discover(whole)
+        whole.target.batches = [batch_at(offset, b"b%d" % offset) for offset in range(10)]
+        whole.target.leader_epoch = 1
+        await discover(whole)
+        await until(lambda: whole.partition.state is PartitionState.TARGET_DIVERGED)
+        assert "offsets 0 to 9 that no mirror has written" in whole.partition.status.reason
 
 
 async def test_a_log_that_others_write_to_all_the_time_is_placed_by_what_it_held_at_first() -> None:

@@ -9,7 +9,7 @@ from mirror.workers.assignment import Loads
 from mirror.workers.handover import (
     Assignment,
     Leaving,
-    Member,
+    WorkerNode,
     is_carried_out,
     next_assignment,
     to_fence,
@@ -28,7 +28,7 @@ class Handover(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = Assignment()
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, WorkerNode] = {}
         self.places: set[TopicPartition] = {TopicPartition("t", 0), TopicPartition("t", 1)}
         self.rates: dict[TopicPartition, float] = {}
         self.writing: dict[str, frozenset[TopicPartition]] = {}
@@ -41,7 +41,7 @@ class Handover(RuleBasedStateMachine):
         self.count += 1
         name = f"w{self.count}"
         writer = MirrorProducer(producer_id=self.count, producer_epoch=0)
-        self.members[name] = Member(info=INFO, writer=writer)
+        self.members[name] = WorkerNode(info=INFO, writer=writer)
         self.writing[name] = frozenset()
 
     @precondition(lambda self: self.members)
@@ -54,7 +54,7 @@ class Handover(RuleBasedStateMachine):
     def see_and_confirm(self, data: st.DataObject) -> None:
         name = data.draw(st.sampled_from(sorted(self.members)))
         self.writing[name] = self.now.of(name)
-        self.members[name] = Member(
+        self.members[name] = WorkerNode(
             info=INFO, writer=self.members[name].writer, confirmed=self.now.version
         )
 
@@ -103,7 +103,7 @@ class Handover(RuleBasedStateMachine):
             self.fence()
             for name in self.members:
                 self.writing[name] = self.now.of(name)
-                self.members[name] = Member(
+                self.members[name] = WorkerNode(
                     info=INFO, writer=self.members[name].writer, confirmed=self.now.version
                 )
             self.lead()
@@ -118,9 +118,9 @@ TestHandover = Handover.TestCase
 
 
 def test_a_worker_whose_share_stays_is_not_touched_by_anothers_death() -> None:
-    def member(number: int, confirmed: int) -> Member:
+    def member(number: int, confirmed: int) -> WorkerNode:
         writer = MirrorProducer(producer_id=number, producer_epoch=0)
-        return Member(info=INFO, writer=writer, confirmed=confirmed)
+        return WorkerNode(info=INFO, writer=writer, confirmed=confirmed)
 
     places = {TopicPartition("t", index) for index in range(9)}
     members = {f"w{number}": member(number, 0) for number in range(3)}
@@ -137,7 +137,7 @@ def test_a_worker_whose_share_stays_is_not_touched_by_anothers_death() -> None:
 
 
 def test_a_flow_without_partitions_has_a_version_to_confirm() -> None:
-    members = {"a": Member(info=INFO, writer=MirrorProducer(producer_id=1, producer_epoch=0))}
+    members = {"a": WorkerNode(info=INFO, writer=MirrorProducer(producer_id=1, producer_epoch=0))}
     first = next_assignment(Assignment(), members, (), fenced=(), loads=Loads())
     assert first == Assignment(version=1)
     assert next_assignment(first, members, (), fenced=(), loads=Loads()) is None
@@ -145,7 +145,7 @@ def test_a_flow_without_partitions_has_a_version_to_confirm() -> None:
 
 def test_what_a_member_says_of_itself_survives_its_node() -> None:
     writer = MirrorProducer(producer_id=7, producer_epoch=1)
-    said = Member(
+    said = WorkerNode(
         info=INFO,
         writer=writer,
         confirmed=3,
@@ -153,7 +153,7 @@ def test_what_a_member_says_of_itself_survives_its_node() -> None:
         gone={TopicPartition("g", 0): 3},
         restarted=frozenset({Restart(scope=Scope(topic="t"), how=How.SKIP, by="me@h", at_ms=7)}),
     )
-    assert Member.decode(said.encode()) == said
+    assert WorkerNode.decode(said.encode()) == said
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"x\x9c"])
@@ -161,21 +161,21 @@ def test_a_garbled_node_is_named(data: bytes) -> None:
     with pytest.raises(WitnessGarbled):
         Assignment.decode(data)
     with pytest.raises(WitnessGarbled):
-        Member.decode(data)
+        WorkerNode.decode(data)
 
 
 def test_positions_wait_for_the_word_of_who_has_the_partition_now() -> None:
     writer = MirrorProducer(producer_id=1, producer_epoch=0)
     here, there = TopicPartition("t", 0), TopicPartition("t", 1)
     now = Assignment(version=3, owners={here: "a", there: "b"})
-    a = Member(info=INFO, writer=writer, confirmed=3, doubted=frozenset({here}))
-    late = Member(info=INFO, writer=writer, confirmed=2)
+    a = WorkerNode(info=INFO, writer=writer, confirmed=3, doubted=frozenset({here}))
+    late = WorkerNode(info=INFO, writer=writer, confirmed=2)
     assert vouched(frozenset(), now, {"a": a, "b": late}) == frozenset()
     assert vouched(frozenset({here, there}), now, {"a": a, "b": late}) == {there}
     assert vouched(frozenset({here, there}), now, {"a": a}) == {there}, "b is dead"
-    b = Member(info=INFO, writer=writer, confirmed=3)
+    b = WorkerNode(info=INFO, writer=writer, confirmed=3)
     assert vouched(frozenset(), now, {"a": a, "b": b}) == {there}
-    assert Member.decode(a.encode()) == a
+    assert WorkerNode.decode(a.encode()) == a
 
 
 def test_a_restart_is_carried_out_when_all_who_have_something_now_have_said_so() -> None:
@@ -185,8 +185,10 @@ def test_a_restart_is_carried_out_when_all_who_have_something_now_have_said_so()
     )
     now = Assignment(version=3, owners={TopicPartition("t", 0): "a", TopicPartition("t", 1): "b"})
 
-    def member(confirmed: int, *restarted: Restart) -> Member:
-        return Member(info=INFO, writer=writer, confirmed=confirmed, restarted=frozenset(restarted))
+    def member(confirmed: int, *restarted: Restart) -> WorkerNode:
+        return WorkerNode(
+            info=INFO, writer=writer, confirmed=confirmed, restarted=frozenset(restarted)
+        )
 
     a = member(3, restart, other)
     assert is_carried_out(now, {"a": a, "b": member(3, restart)}, restart)

@@ -186,9 +186,8 @@ def test_a_mistake_is_named_with_its_line_and_key(
     with pytest.raises(ConfigurationError) as caught:
         load(file)
     text = str(caught.value)
-    assert text.startswith(str(file))
     assert complaint in text
-    assert "\n" not in text
+    assert all(line.startswith(f"{file}:") for line in text.splitlines())
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

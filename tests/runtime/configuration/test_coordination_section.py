@@ -7,7 +7,12 @@ import pytest
 
 from runtime.configuration import coordination_section
 from runtime.configuration.config import ConfigurationError, load
-from runtime.coordination.zookeeper_access import ANYBODY, LoginMechanism, Right, digest_identity
+from runtime.coordination.zookeeper_access import (
+    ANYBODY,
+    LoginMechanism,
+    NodeRight,
+    digest_identity,
+)
 from tests.dc_yaml import dc_yaml
 from tests.doubles.certificates import Certificates
 
@@ -45,9 +50,13 @@ def test_applications_read_the_active_site_and_write_below_groups(tmp_path: Path
         for grant in grants(path)
         if grant.identity == APPS
     } == {
-        "/p/active": Right.READ,
-        "/p/groups": Right.READ | Right.CREATE,
-        "/p/groups/g/one": Right.READ | Right.WRITE | Right.CREATE | Right.DELETE | Right.ADMIN,
+        "/p/active": NodeRight.READ,
+        "/p/groups": NodeRight.READ | NodeRight.CREATE,
+        "/p/groups/g/one": NodeRight.READ
+        | NodeRight.WRITE
+        | NodeRight.CREATE
+        | NodeRight.DELETE
+        | NodeRight.ADMIN,
     }
 
 
@@ -83,7 +92,6 @@ def test_tls_takes_the_files_that_connections_to_brokers_take(tmp_path: Path) ->
             {"auth": {"username": "dr", "password": "topsecret", "applications": "apps"}},
             "'apps' is neither digest:<user>:<hash> nor sasl:<user>",
         ),
-        ({"auth": {"username": "dr", "password_file": "/nowhere/at/all"}}, "No such file"),
         ({"tls": {"ca": "/nowhere/at/all"}}, "No such file"),
         ({"tls": {"key_password": "topsecret"}}, "is of no use without a certificate"),
         ({"tls": {"ca": "dc.yaml"}}, "tls.ca"),

@@ -52,7 +52,6 @@ def test_a_certificate_makes_it_https_and_clients_may_have_to_show_theirs(tmp_pa
         ({"username": "ops"}, "metrics.password: is missing"),
         ({"password": "geheim"}, "is of no use without a username"),
         ({"username": "o:ps", "password": "geheim"}, "must not hold a colon"),
-        ({"token_file": "/nowhere/at/all"}, "No such file"),
         ({"token": ""}, "metrics.token: must not be empty"),
         ({"token": "geheim", "unguarded": True}, "one of them is true"),
         ({"tls": {"key": "dc.yaml"}}, "metrics.tls.certificate: is missing"),

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from runtime.configuration import security_section
 from runtime.configuration.config import ConfigurationError
 from tests.doubles.certificates import KEY_PASSWORD, Certificates
 from tests.runtime.cluster_section import cluster
-from wire.net.security import PLAINTEXT, Mechanism, Sasl, reveal
+from wire.net.security import PLAINTEXT, KerberosSasl, Mechanism, Sasl, reveal
 
 SASL = '{mechanism: SCRAM-SHA-512, username: mirror, password: "%s"}'
 FROM_OUTSIDE, FROM_A_FILE = "from outside", "from a file"
@@ -93,7 +94,7 @@ def test_a_password_in_a_file_is_the_one_that_stands_there_now(tmp_path: Path) -
     assert found.client_settings()["sasl.password"] == FROM_A_FILE
     assert cluster(tmp_path, *lines) == found, "a reload finds no change that needs a restart"
     file.write_text("")
-    assert found.client_settings()["sasl.password"] == "old", "it is just being written"
+    assert found.client_settings()["sasl.password"] == FROM_A_FILE, "it is just being written"
     assert FROM_A_FILE not in repr(found)
 
 
@@ -105,8 +106,8 @@ def test_a_password_in_a_file_is_the_one_that_stands_there_now(tmp_path: Path) -
         ([f"sasl: {SASL % 'x'}"], "dc1.sasl: is of no use with security_protocol PLAINTEXT"),
         (["security_protocol: SASL_SSL"], "clusters.dc1.sasl: is missing"),
         (
-            ["security_protocol: SASL_SSL", "sasl: {mechanism: GSSAPI}"],
-            ":5: clusters.dc1.sasl.mechanism: 'GSSAPI' is not one of PLAIN, SCRAM-SHA-256",
+            ["security_protocol: SASL_SSL", "sasl: {mechanism: GSS}"],
+            ":5: clusters.dc1.sasl.mechanism: 'GSS' is not one of PLAIN, SCRAM-SHA-256",
         ),
         (
             ["security_protocol: SASL_SSL", f"sasl: {SASL % '${NOT_THERE_AT_ALL}'}"],
@@ -132,6 +133,10 @@ def test_a_password_in_a_file_is_the_one_that_stands_there_now(tmp_path: Path) -
             "ssl.check_hostname: must be true or false, not 'maybe'",
         ),
         (["security_protocol: SSL", "ssl: {cert: x}"], "ssl.cert: unknown key"),
+        (
+            ["security_protocol: SASL_SSL", f"sasl: {SASL % 'x'}".replace("}", ", principal: m}")],
+            ":5: clusters.dc1.sasl.principal: is of no use with SCRAM-SHA-512",
+        ),
     ],
 )
 def test_a_mistake_is_named_with_its_line_and_no_secret(
@@ -141,41 +146,6 @@ def test_a_mistake_is_named_with_its_line_and_no_secret(
         cluster(tmp_path, *lines)
     assert complaint in str(caught.value)
     assert "123456" not in str(caught.value)
-
-
-def test_a_secret_that_is_no_text_is_named_and_not_shown(tmp_path: Path) -> None:
-    """A reload that raises anything else would end the daemon."""
-    (tmp_path / "secret").write_bytes(b"gr\xfc\xdfe")
-    sasl = "sasl: {mechanism: PLAIN, username: m, password_file: secret}"
-    with pytest.raises(ConfigurationError, match=r"sasl\.password_file: .*/secret: is not UTF-8"):
-        cluster(tmp_path, "security_protocol: SASL_PLAINTEXT", sasl)
-
-
-@pytest.mark.parametrize(
-    ("security", "key"),
-    [
-        ("sasl: {mechanism: PLAIN, username: m, password_file: secret}", "sasl.password_file"),
-        ("sasl: {mechanism: OAUTHBEARER, token_file: secret}", "sasl.token_file"),
-    ],
-)
-def test_a_secret_that_every_user_may_read_is_taken_and_the_log_names_it(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, security: str, key: str
-) -> None:
-    file = tmp_path / "secret"
-    file.write_text("pencil")
-    for mode, expected in ((0o640, 0), (0o644, 1)):
-        file.chmod(mode)
-        cluster(tmp_path, "security_protocol: SASL_PLAINTEXT", security)
-        assert len(caplog.messages) == expected
-    assert f":5: clusters.dc1.{key}: {file}: every user of this machine may read it" in caplog.text
-    assert "pencil" not in caplog.text
-
-
-def test_a_folder_in_place_of_a_secret_is_named(tmp_path: Path) -> None:
-    (tmp_path / "secret").mkdir()
-    sasl = "sasl: {mechanism: PLAIN, username: m, password_file: secret}"
-    with pytest.raises(ConfigurationError, match=r":5: .*password_file: .*/secret: is a folder$"):
-        cluster(tmp_path, "security_protocol: SASL_PLAINTEXT", sasl)
 
 
 def test_bytes_of_the_environment_that_are_no_text_are_named_and_not_shown(
@@ -196,3 +166,31 @@ def test_a_wrong_password_of_a_key_is_found_when_the_file_is_read(
             "security_protocol: SSL",
             f"ssl: {{{files}, key_password: wrong}}",
         )
+
+
+KERBEROS = "security_protocol: SASL_SSL"
+
+
+def test_kerberos_has_kafkas_service_unless_told_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(security_section, "is_available", lambda: True)
+    (tmp_path / "keytab").write_bytes(b"\x05\x02")
+    lines = (KERBEROS, "sasl: {mechanism: GSSAPI, keytab_file: keytab, principal: mirror}")
+    found = cluster(tmp_path, *lines)
+    keytab = tmp_path / "keytab"
+    key = "clusters.dc1.sasl"
+    assert found.security.sasl == KerberosSasl(key=key, keytab=keytab, principal="mirror")
+    assert found.client_settings()["sasl.kerberos.service.name"] == "kafka"
+    assert found.client_settings()["sasl.kerberos.keytab"] == str(keytab)
+
+
+def test_kerberos_takes_a_package_and_a_keytab_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(security_section, "is_available", lambda: False)
+    with pytest.raises(ConfigurationError, match=r"mechanism: GSSAPI takes the Python package"):
+        cluster(tmp_path, KERBEROS, "sasl: {mechanism: GSSAPI}")
+    monkeypatch.setattr(security_section, "is_available", lambda: True)
+    with pytest.raises(ConfigurationError, match=r"keytab_file: .*nowhere: No such file"):
+        cluster(tmp_path, KERBEROS, "sasl: {mechanism: GSSAPI, keytab_file: nowhere}")

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror.workers.handover import Assignment
-from offset_translation.map_records import MirrorProducer
+from offset_translation.map_records import MirrorProducer, decode_key, decode_value
+from offset_translation.map_state import MapState
 from runtime.coordination.map_registry import MOST_FOREIGN, Anybody, WitnessWriters
 from runtime.coordination.map_writers import (
     CONFIRM_AGAIN_MS,
@@ -17,10 +18,14 @@ from runtime.coordination.map_writers import (
     TO_ADOPT,
     UNSEEN_KEPT_MS,
     ForeignRecords,
+    MapReading,
     MapWriters,
-    Reading,
+    Registration,
+    WitnessOutdated,
     WritersUnknown,
     begun_writers,
+    number_in,
+    number_record,
 )
 from runtime.coordination.witness import WitnessGarbled, WitnessPaths
 from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperUnreachable
@@ -41,9 +46,9 @@ async def test_only_who_has_registered_is_believed() -> None:
     writer, reader = registry(nodes), registry(nodes)
     assert await writer.begin(end=0, topic_id=MAP_ID) == 0
     await writer.register(1_001)
-    assert await reader.believes(1_001, 0, Reading())
-    assert not await reader.believes(-1, 0, Reading())
-    assert not await reader.believes(1_002, 0, Reading())
+    assert await reader.believes(1_001, 0, MapReading())
+    assert not await reader.believes(-1, 0, MapReading())
+    assert not await reader.believes(1_002, 0, MapReading())
 
 
 async def test_a_producer_that_registers_later_is_believed_without_a_new_start() -> None:
@@ -51,9 +56,9 @@ async def test_a_producer_that_registers_later_is_believed_without_a_new_start()
     writer, reader = registry(nodes), registry(nodes)
     await writer.begin(end=0, topic_id=MAP_ID)
     await writer.register(1_001)
-    assert await reader.believes(1_001, 0, Reading())
+    assert await reader.believes(1_001, 0, MapReading())
     await writer.register(1_002)
-    assert await reader.believes(1_002, 7, Reading())
+    assert await reader.believes(1_002, 7, MapReading())
 
 
 async def test_a_witness_that_lags_is_in_step_before_anybody_is_called_foreign() -> None:
@@ -61,10 +66,10 @@ async def test_a_witness_that_lags_is_in_step_before_anybody_is_called_foreign()
     writer, reader = registry(nodes), registry(nodes)
     await writer.begin(end=0, topic_id=MAP_ID)
     before = nodes.syncs
-    assert not await reader.believes(1_001, 0, Reading())
+    assert not await reader.believes(1_001, 0, MapReading())
     assert nodes.syncs == before + 1
     for _ in range(5):  # many batches of one stranger cost the witness nothing
-        assert not await reader.believes(1_001, 3, Reading())
+        assert not await reader.believes(1_001, 3, MapReading())
     assert nodes.syncs == before + 1
 
 
@@ -74,21 +79,21 @@ async def test_any_number_of_strangers_cost_the_witness_one_look_a_reading() -> 
     await registry(nodes).begin(end=0, topic_id=MAP_ID)
     looks = []
     for first in (0, 3 * MOST_FOREIGN):
-        before, reading = nodes.syncs, Reading()
+        before, reading = nodes.syncs, MapReading()
         for producer_id in range(first, first + 3 * MOST_FOREIGN):
             assert not await reader.believes(producer_id, producer_id, reading)
         looks.append(nodes.syncs - before)
     assert looks == [1, 1]
     await registry(nodes).register(9 * MOST_FOREIGN)
-    assert await reader.believes(9 * MOST_FOREIGN, 0, Reading())
+    assert await reader.believes(9 * MOST_FOREIGN, 0, MapReading())
 
 
 async def test_what_a_client_put_into_a_map_before_the_first_start_is_not_believed() -> None:
     nodes = MemoryNodes()
-    assert not await registry(nodes).believes(-1, 0, Reading()), "no mirror has ever run"
+    assert not await registry(nodes).believes(-1, 0, MapReading()), "no mirror has ever run"
     writer = registry(nodes)
     assert await writer.begin(end=9, topic_id=MAP_ID) == 0
-    assert not await writer.believes(-1, 8, Reading())
+    assert not await writer.believes(-1, 8, MapReading())
 
 
 async def test_the_map_of_an_earlier_version_is_adopted_once_as_it_is() -> None:
@@ -96,14 +101,14 @@ async def test_the_map_of_an_earlier_version_is_adopted_once_as_it_is() -> None:
     old = MirrorProducer(producer_id=1_007, producer_epoch=0)
     worker = Assignment(version=1, owners={TopicPartition("t", 0): "w"}, writers={"w": old})
     nodes.nodes[PATHS.assignment("dc1", "dc2")] = (worker.encode(), 0)
-    assert await registry(nodes).believes(-1, 8, Reading())
+    assert await registry(nodes).believes(-1, 8, MapReading())
     writer = registry(nodes)
     assert await writer.begin(end=9, topic_id=MAP_ID) == 9
     assert await writer.begin(end=12, topic_id=MAP_ID) == 0
     reader = registry(nodes)
-    assert await reader.believes(-1, 8, Reading())
-    assert not await reader.believes(-1, 9, Reading())
-    at_work = await reader.believes(1_007, 9, Reading())
+    assert await reader.believes(-1, 8, MapReading())
+    assert not await reader.believes(-1, 9, MapReading())
+    at_work = await reader.believes(1_007, 9, MapReading())
     assert at_work, "a worker of that version that is still at work"
 
 
@@ -113,7 +118,7 @@ async def test_a_map_that_was_made_again_holds_nothing_that_was_adopted() -> Non
     writer = registry(nodes)
     assert await writer.begin(end=9, topic_id=MAP_ID) == 9
     assert await writer.begin(end=0, topic_id=ANOTHER_ID) == 0
-    assert not await registry(nodes).believes(-1, 8, Reading())
+    assert not await registry(nodes).believes(-1, 8, MapReading())
 
 
 async def test_two_who_begin_at_once_lose_nobodys_registration() -> None:
@@ -133,12 +138,18 @@ async def test_two_who_begin_at_once_lose_nobodys_registration() -> None:
     assert set(MapWriters.decode(nodes.nodes[NODE][0]).registered) == {1_001, 1_002}
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"registered": {"x": 1}}', b"\xff"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(b"", b"[]", b"{}", b'{"registered": {"x": 1}}', b"\xff"),
+        MapWriters(number=2**63 - 1).encode(),
+    ],
+)
 async def test_a_garbled_node_is_named_and_nothing_is_believed_meanwhile(data: bytes) -> None:
     nodes = MemoryNodes()
     nodes.nodes[NODE] = (data, 0)
     with pytest.raises(WritersUnknown, match="/dr/mirror/dc1-dc2/map-writers"):
-        await registry(nodes).believes(1_001, 0, Reading())
+        await registry(nodes).believes(1_001, 0, MapReading())
 
 
 async def test_without_a_witness_nobody_knows() -> None:
@@ -147,7 +158,7 @@ async def test_without_a_witness_nobody_knows() -> None:
             raise ZooKeeperUnreachable("w:1")
 
     with pytest.raises(WritersUnknown, match="map-writers: who writes the topic is not known: w:1"):
-        await registry(Gone()).believes(1_001, 0, Reading())
+        await registry(Gone()).believes(1_001, 0, MapReading())
     with pytest.raises(WritersUnknown, match="w:1"):
         await Anybody("w:1").register(5)
 
@@ -211,4 +222,127 @@ def test_foreign_records_are_all_counted_and_the_first_producers_named() -> None
         foreign.note(producer_id, 50)
     assert foreign.count == 3 + 2 * MOST_NAMED
     assert foreign.describe()[0] == ("3 of producer id -1 (a plain producer), from offset 0 on")
-    assert len(foreign.by_producer) == MOST_NAMED
+    assert len(foreign.describe()) == MOST_NAMED
+
+
+def test_what_another_pair_says_of_its_topics_in_the_same_map_is_not_counted() -> None:
+    """Its operator would be told to have it believed."""
+    ours, theirs = TopicPartition("orders", 0), TopicPartition("stock", 0)
+    foreign = ForeignRecords("orders".__eq__)
+    foreign.note(8, 0)
+    foreign.note(8, 1, {theirs})
+    foreign.note(8, 2)
+    assert (foreign.count, foreign.describe(), list(foreign.producers)) == (0, [], [])
+    foreign.note(9, 3)
+    assert foreign.describe() == ["1 of producer id 9, from offset 3 on"], "it may be anybody's"
+    foreign.note(8, 4, {ours})
+    assert foreign.describe()[0] == "4 of producer id 8, from offset 0 on"
+    assert (foreign.count, sorted(foreign.producers)) == (5, [8, 9])
+
+
+def test_producers_beyond_those_that_are_told_apart_are_counted_whatever_they_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("runtime.coordination.map_writers.MOST_TOLD_APART", 2)
+    foreign = ForeignRecords("orders".__eq__)
+    for producer_id in range(5):
+        foreign.note(producer_id, producer_id, {TopicPartition("stock", 0)})
+    assert foreign.count == 3
+
+
+def test_a_number_is_read_as_it_was_written_and_a_map_knows_its_key() -> None:
+    registration = Registration("ab" * 16, 12)
+    key, value = number_record(registration)
+    assert number_in(key, value) == registration
+    assert decode_value(decode_key(key), value) == 12
+    state = MapState()
+    state.replay(key, value)
+    state.replay(key, None)
+    assert state.rejected == []
+    assert state.records_of(key) == []
+    for other in (
+        (key, None),
+        (None, value),
+        (b"\x00\x00" + key[2:], value),
+        (key[:-1], value),
+        (key, value + b"x"),
+    ):
+        assert number_in(*other) is None
+    assert number_in(key, b"\x00\x01" + value[2:]) is None, "of a version to come"
+
+
+async def test_each_new_writer_has_a_higher_number_and_the_same_one_has_none() -> None:
+    nodes = MemoryNodes()
+    first, second = registry(nodes), registry(nodes)
+    registrations = [await first.register(1_001), await second.register(1_002)]
+    assert [one.number for one in registrations] == [1, 2]
+    assert len({one.registry for one in registrations}) == 1
+    assert (await first.register(1_001)).number == 1, "it is not asked again within the hour"
+    assert (await registry(nodes).register(1_001)).number == 2
+
+
+async def test_a_witness_that_was_set_back_is_known_by_the_numbers_of_later_writers() -> None:
+    nodes = MemoryNodes()
+    writer = registry(nodes)
+    await writer.begin(end=0, topic_id=MAP_ID)
+    await writer.register(1_001)
+    old_copy = nodes.nodes[NODE]
+    newest = await writer.register(1_002)
+    await registry(nodes).require_known(newest)
+    nodes.nodes[NODE] = old_copy
+    reader = registry(nodes)
+    assert not await reader.believes(1_002, 5, MapReading())
+    for one in (reader, registry(nodes)):
+        with pytest.raises(WitnessOutdated, match=r"writer 2 .* it knows of 1, .*failover recover"):
+            await one.require_known(newest)
+    nodes.nodes[NODE] = (TO_ADOPT.encode(), 5)
+    await reader.require_known(newest)
+
+
+async def test_who_has_seen_more_than_the_witness_writes_nothing_to_it() -> None:
+    nodes = MemoryNodes()
+    writer = registry(nodes)
+    await writer.begin(end=0, topic_id=MAP_ID)
+    await writer.register(1_001)
+    old_copy = nodes.nodes[NODE]
+    await writer.register(1_002)
+    nodes.nodes[NODE] = old_copy
+    with pytest.raises(WitnessOutdated, match="knows of 1"):
+        await writer.register(1_003)
+    with pytest.raises(WitnessOutdated, match="knows of 1"):
+        await writer.begin(end=0, topic_id=MAP_ID)
+    with pytest.raises(WitnessOutdated, match="knows of 1"):
+        await writer.believes(1_004, 0, MapReading())
+    assert nodes.nodes[NODE] == old_copy
+
+
+async def test_a_topic_that_was_adopted_since_is_counted_anew() -> None:
+    nodes = MemoryNodes()
+    at_work, adopting = registry(nodes), registry(nodes)
+    for producer_id in (1_001, 1_002):
+        await at_work.register(producer_id)
+    nodes.nodes[NODE] = (TO_ADOPT.encode(), 5)
+    assert await adopting.begin(end=9, topic_id=MAP_ID) == 9
+    assert (await adopting.register(1_003)).number == 1
+    assert await at_work.believes(1_003, 9, MapReading())
+
+
+async def test_writers_of_another_pair_on_the_same_cluster_say_nothing_of_this_witness() -> None:
+    ours, theirs = MemoryNodes(), MemoryNodes()
+    for producer_id in (1_001, 1_002):
+        newest = await registry(theirs).register(producer_id)
+    await registry(ours).begin(end=0, topic_id=MAP_ID)
+    await registry(ours).require_known(newest)
+
+
+def test_partitions_that_strangers_name_are_remembered_up_to_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("runtime.coordination.map_writers.MOST_ABOUT", 3)
+    foreign = ForeignRecords()
+    for number in range(9):
+        assert foreign.speaks_of(TopicPartition("x", 0)) is (number >= 3)
+        assert foreign.speaks_of_topics("x".__eq__) is (number >= 3)
+        foreign.note(7, number, {TopicPartition("t", number)})
+    assert (foreign.count, len(foreign.about)) == (9, 3)
+    assert ForeignRecords().speaks_of_topics("x".__eq__) is False

@@ -6,7 +6,7 @@ import zlib
 import pytest
 
 from mirror.state.orders import Orders, Pause, Scope
-from mirror.workers.handover import Member
+from mirror.workers.handover import WorkerNode
 from offset_translation.map_records import MirrorProducer
 from runtime.coordination.standstill import (
     LONGEST,
@@ -19,7 +19,7 @@ from runtime.coordination.witness import WitnessGarbled, WorkerInfo
 from wire.topic_partition import TopicPartition
 
 ORDERS = [TopicPartition("orders", index) for index in range(2)]
-MEMBER = Member(
+MEMBER = WorkerNode(
     info=WorkerInfo(host="h", pid=1, metrics_url="", started_ms=0),
     writer=MirrorProducer(producer_id=1, producer_epoch=0),
 )
@@ -31,14 +31,14 @@ def stopped(index: int, cause: str = "failed: why") -> Standstill:
     )
 
 
-def standing(*found: Standstill) -> Member:
-    return Member(info=MEMBER.info, writer=MEMBER.writer, standing=found)
+def standing(*found: Standstill) -> WorkerNode:
+    return WorkerNode(info=MEMBER.info, writer=MEMBER.writer, standing=found)
 
 
 def test_a_worker_tells_what_stands_still_and_promotions_read_it() -> None:
     told = standing(stopped(0), stopped(1, "x" * 9_999)).encode()
     found = (stopped(0), stopped(1, "x" * LONGEST))
-    assert read_worker(told) == Member.decode(told).standing == found
+    assert read_worker(told) == WorkerNode.decode(told).standing == found
 
 
 def test_a_workers_node_stays_short_whatever_stands_still() -> None:

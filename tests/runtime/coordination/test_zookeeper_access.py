@@ -15,7 +15,7 @@ from runtime.coordination.zookeeper_access import (
     Identity,
     Login,
     LoginMechanism,
-    Right,
+    NodeRight,
     ZooKeeperAccess,
     digest_identity,
 )
@@ -23,7 +23,7 @@ from runtime.coordination.zookeeper_access import (
 OURS = ZooKeeperAccess(
     login=Login(mechanism=LoginMechanism.DIGEST, username="dr", password="secret"),  # noqa: S106
     shared={
-        "/p/active": Grant(Identity("sasl", "apps"), Right.READ),
+        "/p/active": Grant(Identity("sasl", "apps"), NodeRight.READ),
         "/p/groups/": Grant(Identity("sasl", "apps"), ALL),
     },
 )
@@ -71,7 +71,7 @@ def test_nodes_are_ours_alone_but_for_what_applications_need() -> None:
     own = Grant(digest_identity("dr", "secret"), ALL)
     apps = Identity("sasl", "apps")
     assert OURS.grants("/p/pair") == (own,)
-    assert OURS.grants("/p/active") == (own, Grant(apps, Right.READ))
+    assert OURS.grants("/p/active") == (own, Grant(apps, NodeRight.READ))
     assert OURS.grants("/p/groups/g/one") == (own, Grant(apps, ALL))
     assert OURS.grants("/p/groups") == (own,)
 
@@ -79,16 +79,16 @@ def test_nodes_are_ours_alone_but_for_what_applications_need() -> None:
 @pytest.mark.parametrize(
     ("path", "rights", "said"),
     [
-        ("/p/active", Grant(ANYBODY, Right.READ), "/p/active: world:anyone may read"),
+        ("/p/active", Grant(ANYBODY, NodeRight.READ), "/p/active: world:anyone may read"),
         (
             "/p/active",
             Grant(Identity("sasl", "apps"), ALL),
             "/p/active: sasl:apps may write+create+delete+admin",
         ),
-        ("/p/pair", Grant(Identity("sasl", "apps"), Right.READ), "/p/pair: sasl:apps may read"),
+        ("/p/pair", Grant(Identity("sasl", "apps"), NodeRight.READ), "/p/pair: sasl:apps may read"),
         (
             "/p/x",
-            Grant(digest_identity("dr", "old"), Right.WRITE | Right.ADMIN),
+            Grant(digest_identity("dr", "old"), NodeRight.WRITE | NodeRight.ADMIN),
             f"/p/x: {digest_identity('dr', 'old')} may write+admin",
         ),
     ],
@@ -103,7 +103,7 @@ def test_what_others_may_do_beyond_what_they_should_is_told(
 def test_rights_that_applications_should_have_and_have_not_are_told() -> None:
     own = Grant(digest_identity("dr", "secret"), ALL)
     assert str(foreign_of("/p/active", (own,), OURS)) == "/p/active: sasl:apps may not read"
-    some = (own, Grant(Identity("sasl", "apps"), Right.READ | Right.CREATE))
+    some = (own, Grant(Identity("sasl", "apps"), NodeRight.READ | NodeRight.CREATE))
     told = "/p/groups/g: sasl:apps may not write+delete+admin"
     assert str(foreign_of("/p/groups/g", some, OURS)) == told
 

@@ -17,14 +17,14 @@ from runtime.pages.page_door import (
     UNGUARDED,
     PageDoor,
     PageTls,
-    Reader,
+    PageUser,
     is_loopback,
     reader_context,
 )
 from tests.doubles.certificates import Certificates
 from wire.net.secret_file import FileSecret
 
-BOTH = PageDoor(token="t0ken", reader=Reader(username="ops", password="geheim"))  # noqa: S106
+BOTH = PageDoor(token="t0ken", reader=PageUser(username="ops", password="geheim"))  # noqa: S106
 OPS = b"Basic " + base64.b64encode(b"ops:geheim")
 
 
@@ -137,8 +137,19 @@ async def test_pages_are_encrypted_and_clients_show_certificates(
     assert (await _get(port, "/status", "Bearer t0ken", ours))[2] == b"{}"
     assert (await _get(port, "/status", None, ours))[0] == 401
     nobody = ssl.create_default_context(cafile=certificates.ca)
+    for path in ("/status", "/metrics", "/", "/nothing", "/health/x", "/status?/health/live"):
+        for shown in (None, "Bearer t0ken"):
+            refused, challenge, body = await _get(port, path, shown, nobody)
+            assert (refused, challenge) == (403, None), path
+            assert b"{}" not in body
+    for health in ("/health/live", "/health/ready"):
+        assert (await _get(port, health, None, nobody))[0] == 200, "as a kubelet asks"
+    expired = ssl.create_default_context(cafile=certificates.ca)
+    expired.load_cert_chain(
+        certificates.expired_client, certificates.key(certificates.expired_client)
+    )
     with pytest.raises((ssl.SSLError, ConnectionError)):
-        await _get(port, "/health/live", None, nobody)
+        await _get(port, "/health/live", None, expired)
     with pytest.raises((http.client.HTTPException, ConnectionError)):
         await _get(port, "/health/live")
     strange = ssl.create_default_context(cafile=certificates.strange_ca)

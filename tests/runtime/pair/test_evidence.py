@@ -13,10 +13,10 @@ from runtime.pair.evidence import (
     LARGEST_EPOCH,
     LARGEST_NUMBER,
     Agreed,
-    CannotTell,
     Contradicted,
     Evidence,
     EvidenceGarbled,
+    EvidenceUnknown,
     FirstStart,
     Judgement,
     PairSeen,
@@ -135,7 +135,7 @@ def test_with_neither_witness_nor_an_answer_nobody_can_tell_a_first_start() -> N
     judgement = judge(
         seen(active=None, pair=None, dc1=site("dc1"), dc2=SiteSeen(fault="no answer"))
     )
-    assert isinstance(judgement, CannotTell)
+    assert isinstance(judgement, EvidenceUnknown)
     assert "dc2: no answer" in judgement.reason
 
 

@@ -10,7 +10,6 @@ from runtime.pair.evidence import TOPIC, Evidence
 from runtime.pair.evidence_topic import SETTINGS, CarriedEvidence, EvidenceUnreadable, set_right
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from wire.headers import RequestHeader
-from wire.messages import APIS
 from wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResourceResult,
@@ -22,6 +21,7 @@ from wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
 )
+from wire.messages.table import APIS
 from wire.net import open_cluster
 from wire.net.topic_creation import TopicRefused
 

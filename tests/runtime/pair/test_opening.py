@@ -1,6 +1,7 @@
 """Looking at the witness and at both clusters."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -10,22 +11,33 @@ import trio
 import runtime.pair.opening
 from mirror.flow.pair_watch import told_pair
 from runtime.configuration.config import load
+from runtime.configuration.name_patterns import NamePattern
+from runtime.configuration.topic_sets import TopicSets
 from runtime.coordination.witness import ActiveSite, EvidenceNumber, Pair, WitnessPaths
-from runtime.coordination.zookeeper import Node, ZooKeeper
+from runtime.coordination.zookeeper import ZNode, ZooKeeper
 from runtime.pair.evidence import (
     TOPIC,
-    CannotTell,
     Contradicted,
     Evidence,
+    EvidenceUnknown,
     FirstStart,
     PairSeen,
     SiteSeen,
     judge,
 )
-from runtime.pair.opening import look_at_pair, look_at_site
+from runtime.pair.opening import (
+    PairContradicted,
+    PairUnknown,
+    begin_pair,
+    look_at_pair,
+    look_at_site,
+    require_pair,
+)
 from runtime.pair.rivals import RivalsUnknown
 from tests.dc_yaml import dc_yaml, flow
 from tests.doubles.fake_cluster import run_fake_cluster
+from tests.doubles.memory_nodes import MemoryTree
+from tests.with_sets import SETS, having, with_sets
 from wire.net import Cluster, open_cluster
 from wire.record_batch import Record, build_batch
 
@@ -41,13 +53,13 @@ class LaggingServer:
     async def sync(self) -> None:
         self.active = ActiveSite(site="dc2", epoch=1)
 
-    async def get(self, path: str) -> Node:
+    async def get(self, path: str) -> ZNode:
         data = {
             PATHS.active: self.active.encode(),
             PATHS.pair: Pair(pair="p", clusters={}).encode(),
             PATHS.evidence_number: EvidenceNumber(number=self.active.epoch).encode(),
         }[path]
-        return Node(data=data, version=0, created_zxid=1, modified_zxid=1, ephemeral_owner=0)
+        return ZNode(data=data, version=0, created_zxid=1, modified_zxid=1, ephemeral_owner=0)
 
     async def children(self, _: str) -> list[str]:
         return []
@@ -68,7 +80,7 @@ async def test_patterns_of_other_pairs_are_tried_at_a_first_start_alone(
     tried: list[bool] = []
 
     class Server(LaggingServer):
-        async def get(self, path: str) -> Node | None:  # type: ignore[override]
+        async def get(self, path: str) -> ZNode | None:  # type: ignore[override]
             return None if is_first_start else await super().get(path)
 
     async def look(*_: object, with_rivals: bool) -> SiteSeen:
@@ -119,7 +131,7 @@ async def test_rivals_of_which_nobody_can_tell_keep_a_first_start_from_being_one
         path="/r", initial_active="dc1", active=None, pair=None, journals=(), sites={"dc1": seen}
     )
     judgement = judge(nothing)
-    assert isinstance(judgement, CannotTell)
+    assert isinstance(judgement, EvidenceUnknown)
     assert "dc1: which topics other pairs move could not be found out" in judgement.reason
 
 
@@ -172,3 +184,49 @@ def test_a_check_warns_of_evidence_that_goes_with_one_broker() -> None:
     )
     [warning, _] = told_pair(seen)[0]
     assert warning.startswith(f"warning: {TOPIC} on dc1 has 2 replicas less than it could")
+
+
+async def test_all_sets_of_topics_begin_with_their_pair(tmp_path: Path) -> None:
+    whole, tree = with_sets(tmp_path), MemoryTree()
+    zookeeper = cast("ZooKeeper", tree)
+    await begin_pair(whole.of_set("payments"), zookeeper, {})
+    paths = whole.coordination.paths
+    first = ActiveSite(site="dc1", epoch=0)
+    for one in (paths, paths.of_set("payments"), paths.of_set("stock")):
+        assert ActiveSite.decode(tree.nodes[one.active][0]) == first
+        assert tree.nodes[one.pair] == tree.nodes[paths.pair]
+    for of_set in whole.by_set().values():
+        assert (await require_pair(of_set, zookeeper, {})).active == first
+
+
+async def test_a_set_that_the_file_has_and_the_witness_has_not_is_no_first_start(
+    tmp_path: Path,
+) -> None:
+    whole, tree = with_sets(tmp_path), MemoryTree()
+    zookeeper = cast("ZooKeeper", tree)
+    await begin_pair(
+        having(whole, TopicSets(named=SETS.named[:1])).of_set("default"), zookeeper, {}
+    )
+    with pytest.raises(PairUnknown, match="holds nothing of the set of topics stock at"):
+        await begin_pair(whole.of_set("stock"), zookeeper, {})
+    assert not await tree.exists(whole.of_set("stock").coordination.paths.active)
+    assert (await begin_pair(whole.of_set("payments"), zookeeper, {})).active is not None
+
+
+async def test_a_set_that_the_file_has_not_or_with_other_patterns_is_named(tmp_path: Path) -> None:
+    whole, tree = with_sets(tmp_path), MemoryTree()
+    zookeeper = cast("ZooKeeper", tree)
+    await begin_pair(whole.of_set("default"), zookeeper, {})
+    payments, stock = SETS.named
+    fewer = having(whole, TopicSets(named=(payments,)))
+    for one in (fewer.of_set("default"), fewer.of_set("payments")):
+        with pytest.raises(PairContradicted, match=r"the witness has the set of topics stock"):
+            await require_pair(one, zookeeper, {})
+    with pytest.raises(PairContradicted, match=r"the witness has the set of topics payments"):
+        await require_pair(having(whole, TopicSets()), zookeeper, {})
+    more = replace(stock, patterns=(*stock.patterns, NamePattern("refunds")))
+    other = having(whole, TopicSets(named=(payments, more)))
+    said = "stock has begun with stock, and this file gives it refunds, stock: a topic would go"
+    for one in other.by_set().values():
+        with pytest.raises(PairContradicted, match=said):
+            await require_pair(one, zookeeper, {})

@@ -21,6 +21,7 @@ clusters: {dc1: {bootstrap: "a:1"}, dc2: {bootstrap: "b:1"}}
 flows: [{source: dc1, target: dc2}]
 coordination: {zookeeper: "c:1"}
 """
+SETS = "failover: {sets: {pay: {topics: [pay.*]}}}\n"
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +47,7 @@ def program(
     act: Act,
     *,
     reads_configuration: bool = False,
+    takes_set: bool = False,
     broken: ExitStatus = ExitStatus.FAILED,
     name: str = "small",
 ) -> Program:
@@ -65,6 +67,7 @@ def program(
                     Option(names=("--fast",), help="at once"),
                 ),
                 reads_configuration=reads_configuration,
+                takes_set=takes_set,
             ),
         ),
         examples=("small do",),
@@ -408,7 +411,13 @@ def with_nouns(did: list[str]) -> Program:
             return ExitStatus.DONE
 
         word = Word(name="what", metavar="WHAT", help="what")
-        return Command(name=name, help=f"Do {name}.", load=lambda: act, examples=(), words=(word,))
+        return Command(
+            name=name,
+            help=f"Do {name}.",
+            load=lambda: act,
+            examples=(f"small {name} x", f"small {name} y"),
+            words=(word,),
+        )
 
     return Program(
         name="small",
@@ -434,6 +443,7 @@ def test_a_command_of_a_noun_is_typed_in_two_words(capsys: pytest.CaptureFixture
     said = capsys.readouterr().out
     assert "All about 100 % of the things." in said
     assert "Do things list." in said
+    assert said.endswith("\nexamples:\n  small things list x\n  small things drop x\n")
     assert small.main(["things", "list", "--help"]) == 0
     assert capsys.readouterr().out.startswith("usage: small things list [-h] WHAT")
 
@@ -444,3 +454,35 @@ def test_a_noun_without_a_command_of_its_own_is_bad_input(
 ) -> None:
     assert with_nouns([]).main(typed) == 2
     assert "small things" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("file", "words", "found"),
+    [
+        (FILE, [], "c:1 /kafka-dr"),
+        (FILE, ["--set", "default"], "c:1 /kafka-dr"),
+        (FILE, ["--set", "pay"], "the file has no set of topics 'pay'; there are default"),
+        (f"{FILE}{SETS}", ["--set", "pay"], "c:1 /kafka-dr/sets/pay"),
+        (f"{FILE}{SETS}", ["--set", "default"], "c:1 /kafka-dr"),
+        (
+            f"{FILE}{SETS}",
+            [],
+            "the file has sets of topics: say which with --set NAME",
+        ),
+    ],
+)
+def test_a_command_of_one_set_gets_what_the_set_has_of_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str, words: list[str], found: str
+) -> None:
+    def show(options: Options) -> int:
+        coordination = options.configuration.coordination
+        sys.stdout.write(f"{coordination.zookeeper} {coordination.path}\n")
+        return ExitStatus.DONE
+
+    (tmp_path / "dc.yaml").write_text(file)
+    status = program(show, reads_configuration=True, takes_set=True).main(
+        ["do", *words, "--config", str(tmp_path / "dc.yaml")]
+    )
+    told = capsys.readouterr()
+    assert found in told.out + told.err
+    assert status == (ExitStatus.DONE if told.out else ExitStatus.BAD_INPUT)

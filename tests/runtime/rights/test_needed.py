@@ -10,7 +10,7 @@ from runtime.rights.needed import (
     NEEDS,
     At,
     By,
-    Grant,
+    ClusterGrant,
     InternalTopics,
     Named,
     Thing,
@@ -28,8 +28,12 @@ FLOW = replace(
 )
 
 
-def of(program: By, flow: FlowConfig = FLOW) -> dict[tuple[str, str], Grant]:
+def of(program: By, flow: FlowConfig = FLOW) -> dict[tuple[str, str], ClusterGrant]:
     return {(one.cluster, one.named.name): one for one in grants(flow, [program], NAMES)}
+
+
+def by_orders(flow: FlowConfig) -> list[ClusterGrant]:
+    return grants(flow, [By.MIRROR], NAMES, with_orders=True)
 
 
 @pytest.mark.parametrize(
@@ -70,6 +74,16 @@ def test_a_feature_that_is_off_needs_nothing() -> None:
     assert Operation.DELETE not in of(By.MIRROR)[FLOW.target, "orders"].operations
     deleting = replace(FLOW, delete_gone_after_ms=60_000)
     assert Operation.DELETE in of(By.MIRROR, deleting)[FLOW.target, "orders"].operations
+
+
+def test_what_only_a_command_needs_is_named_when_asked_for() -> None:
+    aside = FLOW.source, "orders.diverged"
+    given = {(one.cluster, one.named.name): one for one in by_orders(FLOW)}
+    assert Operation.DELETE in given[FLOW.target, "orders"].operations
+    assert Operation.DELETE in given[FLOW.target, "map"].operations
+    assert Operation.CREATE in given[aside].operations
+    assert aside not in of(By.MIRROR)
+    assert Operation.DELETE not in of(By.MIRROR)[FLOW.target, "map"].operations
 
 
 def test_where_names_are_prefixed_the_target_has_others() -> None:

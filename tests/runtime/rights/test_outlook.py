@@ -2,7 +2,7 @@
 
 from runtime.rights.outlook import Outlook, SiteRights, look_ahead
 from runtime.rights.refused import Seen
-from runtime.write_fence import Note, closing, noting
+from runtime.write_fence import FenceNote, closing, noting
 from tests.runtime.rights.building import right
 from wire.net.rights import READ, WRITE, Right
 
@@ -56,10 +56,10 @@ def test_what_one_site_does_not_tell_is_said_to_be_unknown() -> None:
 
 def test_a_fence_of_ours_refuses_nobody_after_the_switch_and_anothers_does() -> None:
     rights = right(WRITE), right(READ)
-    fence = closing("t"), noting("t", Note(client="mirror-dc2-dc1"))
+    fence = closing("t"), noting(closing("t"), FenceNote(client="mirror-dc2-dc1"))
     assert not lines(site("dc1", *rights, *fence), site("dc2", *rights))
     assert not lines(site("dc1", *rights), site("dc2", *rights, *fence))
-    others = closing("t"), noting("t", Note(client="mirror-dc2-dc1", was_closed=True))
+    others = closing("t"), noting(closing("t"), FenceNote(client="mirror-dc2-dc1", was_closed=True))
     assert lines(site("dc1", *rights), site("dc2", *rights, *others))[0] == (
         "User:a would be refused on dc2: WRITE of topic t"
     )
@@ -80,6 +80,7 @@ def test_the_document_has_everything() -> None:
             },
         ],
         "missing_scram_users": [["alice", "SCRAM-SHA-512"]],
+        "withheld": [],
         "unknown": [],
     }
     assert found.principals == {"User:a": 1}

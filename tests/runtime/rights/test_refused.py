@@ -8,7 +8,7 @@ from broker.authorizer.verdict import Asker, is_allowed
 from runtime.rights.refused import (
     MOST_ASKED,
     NOBODY,
-    Refused,
+    RefusedPrincipal,
     Seen,
     refused_after_switch,
 )
@@ -107,7 +107,7 @@ def test_very_many_questions_are_cut_and_that_is_said() -> None:
 
 
 def test_many_resources_are_counted() -> None:
-    refused = Refused(
+    refused = RefusedPrincipal(
         principal="User:a",
         kind=ResourceType.TOPIC,
         operation=Operation.READ,

@@ -5,8 +5,10 @@ import re
 import pytest
 
 from runtime.configuration.flow_section import AclSync, PatternSet
+from runtime.configuration.name_patterns import NamePattern
+from runtime.rights.creation import OF_CLUSTER
 from runtime.rights.travelling import Travelled, rights_to_give
-from runtime.write_fence import Note, closing, noting
+from runtime.write_fence import FenceNote, barring, closing, noting
 from tests.runtime.rights.building import ANYTHING, right
 from wire.acls import Operation, ResourceType
 from wire.net.rights import ALL_OPERATIONS, DENY, PREFIXED, READ, WRITE, Right
@@ -120,7 +122,7 @@ def test_where_names_are_prefixed_a_right_to_many_topics_is_one_to_the_mirrored_
     "fence",
     [
         closing("t"),
-        noting("t", Note(client="mirror-dc2-dc1")),
+        noting(closing("t"), FenceNote(client="mirror-dc2-dc1")),
         right(WRITE, DENY, name="*", principal="User:*"),
         right(WRITE, DENY, name="t", principal="User:*", pattern=PREFIXED),
     ],
@@ -129,8 +131,42 @@ def test_what_closes_a_site_for_writes_stays_there(fence: Right) -> None:
     assert not any(given_by_mode(fence).values())
 
 
+@pytest.mark.parametrize("bar", [barring("t", pattern=PREFIXED), barring("*"), OF_CLUSTER], ids=str)
+def test_a_denial_of_creation_stays_with_its_fence_and_travels_where_it_is_somebodys_own(
+    bar: Right,
+) -> None:
+    note = noting(bar, FenceNote(client="mirror-dc2-dc1"))
+    assert rights_to_give({bar, note}, [], ONE_TOPIC, AclSync.IDENTICAL) == []
+    assert rights_to_give({bar}, [], ONE_TOPIC, AclSync.IDENTICAL) == [bar]
+
+
 def test_what_the_target_has_is_not_given_again_and_nothing_is_taken_away() -> None:
     source = [right(READ), right(ALL_OPERATIONS), right(DESCRIBE)]
     target = [right(READ), right(WRITE)]
     lacking = rights_to_give(source, target, ONE_TOPIC, AclSync.DOWNGRADED)
     assert lacking == [right(DESCRIBE)]
+
+
+@pytest.mark.parametrize(
+    ("there", "travels"),
+    [
+        (right(READ, name="pay.in"), True),
+        (right(READ, name="pay.", pattern=PREFIXED), True),
+        (right(READ, name="pay.in", pattern=PREFIXED), True),
+        (right(READ, name="pay", pattern=PREFIXED), False),
+        (right(READ, name="*"), False),
+        (right(READ, name="billing-1", kind=GROUP), False),
+        (right(DESCRIBE, name="tx", kind=TRANSACTIONAL), False),
+        (right(DESCRIBE, name="kafka-cluster", kind=CLUSTER), False),
+    ],
+)
+def test_with_a_named_set_travels_what_concerns_its_topics_alone(
+    there: Right, *, travels: bool
+) -> None:
+    of_set = Travelled(
+        topics={"pay.in": "pay.in"},
+        groups={"billing-1"},
+        group_names=ANYTHING,
+        names_of_set=(NamePattern("pay.", is_prefix=True),),
+    )
+    assert rights_to_give([there], [], of_set, AclSync.IDENTICAL) == [there] * travels

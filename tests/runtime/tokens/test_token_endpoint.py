@@ -61,7 +61,7 @@ async def test_a_token_is_given_for_scope_and_audience(certificates: Certificate
 async def test_a_wrong_secret_is_named_and_not_shown(certificates: Certificates) -> None:
     async with serving_tokens(Issuer(), certificates) as issuer:
         said = await complaint(endpoint(issuer, certificates.ca, "wr0ng"), issuer)
-    assert said == "answers HTTP 401, invalid_client"
+    assert said == f"answers HTTP 401, invalid_client (client {CLIENT_ID!r})"
 
 
 async def test_a_secret_goes_to_nobody_whose_certificate_is_not_trusted(
@@ -69,8 +69,19 @@ async def test_a_secret_goes_to_nobody_whose_certificate_is_not_trusted(
 ) -> None:
     async with serving_tokens(Issuer(), certificates) as issuer:
         said = await complaint(endpoint(issuer, certificates.strange_ca), issuer)
-    assert said.startswith("TLS: ")
+    assert said.startswith("its certificate is not trusted: ")
+    assert said.endswith(f"_ca: {certificates.strange_ca})"), "the key and the file"
     assert issuer.forms == []
+
+
+async def test_authorities_that_have_gone_are_named(
+    certificates: Certificates, tmp_path: Path
+) -> None:
+    gone = tmp_path / "gone.pem"
+    async with serving_tokens(Issuer(), certificates) as issuer:
+        said = await complaint(endpoint(issuer, gone), issuer)
+    assert said.startswith("No such file or directory (trusted is ")
+    assert said.endswith(f"_ca: {gone})")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from spark_audit.compare.in_flight import bounded
 from spark_audit.compare.judgements import Judgement
 from spark_audit.compare.outcomes import Kind
+from spark_audit.compare.summary import first_behind
 from spark_audit.snapshot.bounds import LogBounds, PartitionBounds, SeenEnd
 
 HOUR_MS = 3_600_000
@@ -59,6 +60,24 @@ def test_an_earlier_audit_knows_better_than_the_records_since_when_they_wait(
     assert _told(oldest_ms, source_seen=lately) == [(Kind.IN_FLIGHT, 3_000)]
     before = SeenEnd(stop=0, at_ms=0)
     assert _told(NOW_MS, source_seen=before) == [(Kind.IN_FLIGHT, 3_000)]
+
+
+@pytest.mark.parametrize("oldest_ms", [None, NOW_MS, 0])
+def test_by_a_clock_that_went_back_nobody_knows_how_long_records_wait(
+    oldest_ms: int | None,
+) -> None:
+    """Else what waits would be in flight until the clock is where it was."""
+    tomorrow = SeenEnd(stop=1, at_ms=NOW_MS + 24 * HOUR_MS)
+    assert _told(oldest_ms, source_seen=tomorrow) == [(Kind.NOT_COMPARED, 3_000)]
+    other_clock = SeenEnd(stop=1, at_ms=NOW_MS + 59_000)
+    assert _told(oldest_ms, source_seen=other_clock) == [(Kind.IN_FLIGHT, 3_000)]
+
+
+def test_what_is_not_compared_may_be_behind_and_the_memory_of_the_target_stays() -> None:
+    row = {"first_in_flight": None, "not_compared_source": 0, "source_stop": 9}
+    assert first_behind(row) is None
+    assert first_behind({**row, "not_compared_source": 2}) == 9
+    assert first_behind({**row, "not_compared_source": 2, "first_in_flight": 4}) == 4
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,34 @@ def test_an_altered_record_among_identical_ones_is_told_at_its_place(
     assert _outcomes(source, target) == altered
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        ("abaz", "xyaz", {(Kind.ALTERED, 0, 0), (Kind.ALTERED, 1, 1)}),
+        ("abababz", "xyababz", {(Kind.ALTERED, 0, 0), (Kind.ALTERED, 1, 1)}),
+        ("abaz", "aaxaz", {(Kind.DUPLICATED, 0, 1), (Kind.ALTERED, 1, 2)}),
+        ("abbz", "aabxz", {(Kind.DUPLICATED, 0, 1), (Kind.ALTERED, 2, 3)}),
+    ],
+)
+def test_two_faults_beside_each_other_among_equal_records_are_told_at_their_places(
+    source: str, target: str, expected: set[tuple[Kind, int, int]]
+) -> None:
+    assert _outcomes(source, target) == expected
+
+
+@given(st.text("ab", min_size=2, max_size=8), st.integers(0, 6), st.sampled_from(["xy", "x", ""]))
+def test_two_neighbours_that_were_altered_or_lost_are_two_findings(
+    source: str, place: int, instead: str
+) -> None:
+    """Which of equal records was lost no log tells; that there are no more findings it does."""
+    place = min(place, len(source) - 2)
+    found = _outcomes(f"{source}z", f"{source[:place]}{instead}{source[place + 2 :]}z")
+    assert len(found) == 2
+    assert Counter(kind for kind, _, _ in found) == Counter(
+        {Kind.ALTERED: len(instead), Kind.LOST: 2 - len(instead)}
+    )
+
+
 def test_an_alteration_of_time_and_key_is_told_by_its_place() -> None:
     assert _outcomes("abcd", "axcd") == {(Kind.ALTERED, 1, 1)}
 

@@ -5,8 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from spark_audit.evidence.belief import Asked, Disbelief, considered, proven, wrong_cluster
+from spark_audit.evidence.belief import AskedLinks, Disbelief, considered, proven, wrong_cluster
 from spark_audit.evidence.believing import believe, consider
+from spark_audit.evidence.chain import Chain
 from spark_audit.evidence.links import Link
 from spark_audit.evidence.remembered import RememberedLog, RememberedSite
 from spark_audit.scan.scan_rows import RowKind, ScanRow
@@ -28,16 +29,16 @@ def _link(start: int, stop: int, epoch: int = 4) -> Link:
     return Link(start, stop, (row,))
 
 
-LINKS = (_link(0, 10), _link(10, 25), _link(25, 30))
+LINKS = Chain.of([_link(0, 10), _link(10, 25), _link(25, 30)])
 LOG = RememberedLog(topic_id=TOPIC_ID, links=LINKS, night="20260101T000000Z")
 NOW = LogBounds(start=0, stop=40, topic_id=TOPIC_ID, is_compacted=False)
 
 
 def test_links_within_the_bounds_are_asked_about_by_their_last_epoch() -> None:
-    assert considered("dc1", LOG, NOW, 0, 40) == Asked(links=LINKS)
-    assert considered("dc1", LOG, replace(NOW, start=5), 5, 40) == Asked(links=LINKS[1:])
-    assert considered("dc1", LOG, NOW, 0, 29) == Asked(links=LINKS[:2])
-    assert Asked(links=LINKS).epoch == 4
+    assert considered("dc1", LOG, NOW, 0, 40) == AskedLinks(links=LINKS)
+    assert considered("dc1", LOG, replace(NOW, start=5), 5, 40) == AskedLinks(links=LINKS[1:])
+    assert considered("dc1", LOG, NOW, 0, 29) == AskedLinks(links=LINKS[:2])
+    assert AskedLinks(links=LINKS).epoch == 4
 
 
 @pytest.mark.parametrize(
@@ -46,7 +47,7 @@ def test_links_within_the_bounds_are_asked_about_by_their_last_epoch() -> None:
         (None, NOW),
         (LOG, replace(NOW, is_compacted=True)),
         (LOG, replace(NOW, start=29)),
-        (replace(LOG, links=(_link(0, 10, -1),)), NOW),
+        (replace(LOG, links=Chain.of([_link(0, 10, -1)])), NOW),
         (replace(LOG, topic_id=UUID(int=0)), replace(NOW, topic_id=UUID(int=0))),
     ],
     ids=["nothing known", "compacted", "all taken by retention", "no epochs", "no topic ids"],
@@ -70,13 +71,13 @@ def test_evidence_with_a_fault_is_named() -> None:
 
 @pytest.mark.parametrize("end", [EpochEnd(4, 30), EpochEnd(4, 99)])
 def test_a_leader_whose_log_has_the_whole_epoch_proves_all_before_its_end(end: EpochEnd) -> None:
-    assert proven("dc1", Asked(links=LINKS), end) == LINKS
+    assert proven("dc1", AskedLinks(links=LINKS), end) == LINKS
 
 
 @pytest.mark.parametrize("end", [EpochEnd(4, 29), EpochEnd(3, 40), EpochEnd(-1, -1)])
 def test_a_log_that_an_election_cut_short_contradicts_what_is_remembered(end: EpochEnd) -> None:
     """Whatever was written behind the cut since: the epoch has ended before what is remembered."""
-    found = proven("dc1", Asked(links=LINKS), end)
+    found = proven("dc1", AskedLinks(links=LINKS), end)
     assert isinstance(found, Disbelief)
     assert found.is_contradicted
     assert "it was truncated" in found.why
@@ -86,7 +87,7 @@ def test_a_log_that_an_election_cut_short_contradicts_what_is_remembered(end: Ep
 def test_a_leader_that_does_not_say_proves_nothing_and_contradicts_nothing(
     answer: ErrorCode | None,
 ) -> None:
-    found = proven("dc1", Asked(links=LINKS), answer)
+    found = proven("dc1", AskedLinks(links=LINKS), answer)
     assert isinstance(found, Disbelief)
     assert not found.is_contradicted
 
@@ -138,7 +139,7 @@ def test_behind_a_promotion_nothing_behind_the_seal_is_kept_of_the_target() -> N
     pair.seal = Seal(mirrored_source_end=40, target_end=26)
     snapshot = replace(snapshot_of({PLACE: pair}), cluster_ids={"dc2": "c1"})
     asked = consider(snapshot, {"dc2": _told()["dc1"]})
-    assert asked.asked == {(Side.TARGET, PLACE): Asked(links=LINKS[:2])}
+    assert asked.asked == {(Side.TARGET, PLACE): AskedLinks(links=LINKS[:2])}
 
 
 def test_where_both_directions_have_run_logs_are_read() -> None:

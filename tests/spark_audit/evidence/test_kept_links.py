@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from spark_audit.evidence.links import Link, between, chained, span, whole
+from spark_audit.evidence.chain import Chain
+from spark_audit.evidence.links import chained, whole
 from spark_audit.flow_audit import FlowResult, audit_flow
 from spark_audit.scan.scan_plan import ScanTask
 from spark_audit.snapshot.seals import CannotTell
@@ -28,18 +29,18 @@ def pairs() -> dict[tuple[str, int], Pair]:
     return _pairs(plant_faults(), plant_backlogs())
 
 
-def _links(pairs: dict[tuple[str, int], Pair]) -> dict[tuple[Side, TopicPartition], list[Link]]:
+def _links(pairs: dict[tuple[str, int], Pair]) -> dict[tuple[Side, TopicPartition], Chain]:
     """Return all links of logs whose records need not be told apart."""
     snapshot = snapshot_of(pairs)
     planner = planner_of(snapshot)
-    found: dict[tuple[Side, TopicPartition], list[Link]] = {}
+    found: dict[tuple[Side, TopicPartition], Chain] = {}
     for bounds in snapshot.partitions:
         for side in SIDES:
             log, start, stop = bounds.side(side)
             if bounds.part(side) is None and not log.is_compacted:
                 rows = read(pairs, _task(planner.stretch(bounds, side, start, stop)))
                 place = TopicPartition(bounds.topic, bounds.partition)
-                found[side, place] = whole(chained(start, rows))
+                found[side, place] = Chain.of(whole(chained(start, rows)))
     return found
 
 
@@ -50,7 +51,7 @@ def _task(task: ScanTask) -> ScanTask:
 
 def _audited(
     pairs: dict[tuple[str, int], Pair],
-    kept: Mapping[tuple[Side, TopicPartition], Sequence[Link]],
+    kept: Mapping[tuple[Side, TopicPartition], Chain],
 ) -> tuple[FlowResult, int]:
     """Return what an audit says, and how many offsets its first job read."""
     read_offsets = 0
@@ -80,12 +81,12 @@ def test_what_is_kept_of_both_logs_changes_no_finding(
     kept = {
         of_log: chain[: 1 + number % 5 * len(chain) // 4]
         for number, (of_log, chain) in enumerate(_links(pairs).items())
-        if chain
+        if len(chain)
     }
     everything, read_by_all = _audited(pairs, {})
     remembering, read_by_some = _audited(pairs, kept)
     assert _said(remembering) == _said(everything)
-    known = sum(stop - start for start, stop in map(span, kept.values()))
+    known = sum(stop - start for start, stop in map(Chain.span, kept.values()))
     assert read_by_all - read_by_some == known > 0
     assert (
         sum(row[f"{side.value}_remembered"] for row in remembering.summary for side in SIDES)
@@ -96,21 +97,21 @@ def test_what_is_kept_of_both_logs_changes_no_finding(
 @pytest.fixture(scope="module")
 def longest(
     pairs: dict[tuple[str, int], Pair],
-) -> tuple[dict[tuple[str, int], Pair], Side, list[Link]]:
+) -> tuple[dict[tuple[str, int], Pair], Side, Chain]:
     """One partition alone, the side of its log of most links, and those."""
     (side, place), chain = max(_links(pairs).items(), key=lambda one: len(one[1]))
     return {place: pairs[place]}, side, chain
 
 
 def test_what_is_kept_behind_a_log_that_begins_later_now_is_read_around(
-    longest: tuple[dict[tuple[str, int], Pair], Side, list[Link]],
+    longest: tuple[dict[tuple[str, int], Pair], Side, Chain],
 ) -> None:
     """Retention went on since: links before the start are not asked, the one across it is read."""
     pairs, side, chain = longest
     [(topic, partition)], [pair] = pairs.keys(), pairs.values()
     log = pair.source if side is Side.SOURCE else pair.target
     before, start = log.start, chain[1].start + 1
-    kept = between(chain, start, chain[-1].stop)
+    kept = chain.between(start, chain[-1].stop)
     assert kept[0].start == chain[2].start
     log.start = start
     try:
@@ -121,7 +122,7 @@ def test_what_is_kept_behind_a_log_that_begins_later_now_is_read_around(
 
 
 def test_a_log_that_cannot_be_read_behind_what_is_kept_is_untold(
-    longest: tuple[dict[tuple[str, int], Pair], Side, list[Link]],
+    longest: tuple[dict[tuple[str, int], Pair], Side, Chain],
 ) -> None:
     pairs, side, chain = longest
     [place], [pair] = pairs.keys(), pairs.values()

@@ -7,15 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spark_audit.evidence.chain import Chain
 from spark_audit.evidence.links import (
     REREAD_OFFSETS,
     Link,
-    Turns,
-    between,
+    NightNumbers,
     chained,
     contradiction,
-    span,
-    to_read_again,
     whole,
 )
 from spark_audit.scan import digests
@@ -131,8 +129,8 @@ def test_what_links_between_two_offsets_do_not_tell_is_left_to_read(
     log: list[tuple[HoleReason | None, int, int]], start: int, length: int
 ) -> None:
     stop = start + length
-    links = between(whole(chained(0, _read(log))), start, stop)
-    left = left_to_read(span(links) if links else None, start, stop)
+    links = Chain.of(whole(chained(0, _read(log)))).between(start, stop)
+    left = left_to_read(links.span() if len(links) else None, start, stop)
     parts = sorted([*((one.start, one.stop) for one in links), *left])
     assert [at for first, last in parts for at in range(first, last)] == list(range(start, stop))
 
@@ -147,17 +145,18 @@ def test_what_links_between_two_offsets_do_not_tell_is_left_to_read(
 def test_each_link_is_read_again_once_in_so_many_days_and_the_last_in_each_night(
     blocks: int, partition: int, nights: int, first: int, every: int
 ) -> None:
-    one = ScanRow(RowKind.RANGE.value, 0, 1, 1, bytes(16), leader_epoch=3)
-    links = [
-        Link(number * REREAD_OFFSETS, (number + 1) * REREAD_OFFSETS, (one,))
-        for number in range(blocks)
+    each = REREAD_OFFSETS
+    ranges = [
+        ScanRow(RowKind.RANGE.value, start, start + each, each, bytes(16), leader_epoch=3)
+        for start in range(0, blocks * each, each)
     ]
+    links = Chain.of(Link(row.start_offset, row.stop_offset, (row,)) for row in ranges)
     place = TopicPartition("orders", partition)
     read = [
         [
             link
-            for run in to_read_again(
-                links, place, Turns(since=night - every, tonight=night, days=every * nights)
+            for run in links.to_read_again(
+                place, NightNumbers(since=night - every, tonight=night, days=every * nights)
             )
             for link in run
         ]
@@ -170,9 +169,9 @@ def test_each_link_is_read_again_once_in_so_many_days_and_the_last_in_each_night
 
 
 def test_a_second_night_of_a_day_reads_no_turn_again_and_a_long_pause_all() -> None:
-    day = Turns(since=7, tonight=7, days=3)
+    day = NightNumbers(since=7, tonight=7, days=3)
     assert [day.have_come(turn) for turn in range(4)] == [False] * 4
-    pause = Turns(since=0, tonight=7, days=3)
+    pause = NightNumbers(since=0, tonight=7, days=3)
     assert all(pause.have_come(turn) for turn in range(4))
 
 

@@ -92,19 +92,19 @@ def a_loss_beside_a_copy(pair: Pair) -> set[PlantedFinding]:
 
 
 def corrupt_on_target(pair: Pair) -> set[PlantedFinding]:
-    missing = pair.source.append("x", "y")
-    place = _append_corrupt(pair.target, "x", "y")
-    return {("corrupt", None, place), *(("lost", offset, None) for offset in missing)}
+    pair.source.append("x", "y")
+    place = append_corrupt(pair.target, "x", "y")
+    return {("corrupt", None, place)}
 
 
 def corrupt_on_source(pair: Pair) -> set[PlantedFinding]:
-    place = _append_corrupt(pair.source, "x", "y")
+    place = append_corrupt(pair.source, "x", "y")
     pair.target.append("x", "y")
     return {("corrupt", place, None)}
 
 
-def _append_corrupt(log: Log, *contents: str) -> int:
-    place, _ = log.append(*contents)
+def append_corrupt(log: Log, *contents: str) -> int:
+    place = log.append(*contents)[0]
     behind, batch = log.batches.pop()
     log.batches.append((behind, batch[:-1] + bytes([batch[-1] ^ 1])))
     return place

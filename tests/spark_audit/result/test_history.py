@@ -1,5 +1,7 @@
 """Verdicts of nights: kept, listed, and held against each other."""
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,10 +9,21 @@ import pytest
 
 from spark_audit.cli import main
 from spark_audit.result import history, store
-from spark_audit.result.history import KeptVerdict, change_between, decode, encode, kept, night_of
-from spark_audit.result.store import HISTORY, VERDICT, Result, replace_result
-from spark_audit.result.verdict import Answer, Verdict
+from spark_audit.result.history import (
+    KeptVerdict,
+    change_between,
+    change_lines,
+    decode,
+    encode,
+    history_lines,
+    kept,
+    night_of,
+)
+from spark_audit.result.store import FINDINGS, HISTORY, VERDICT, Result, replace_result
+from spark_audit.result.verdict import Answer, FlowVerdict, Verdict
 from spark_audit.result.verdict import encode as encode_verdict
+from spark_audit.snapshot.different_rights import DifferentRight
+from spark_audit.snapshot.topic_settings import DifferentSetting
 
 FIRST_MS, SECOND_MS = 1_790_000_000_000, 1_790_086_400_000
 
@@ -52,6 +65,21 @@ def test_a_kept_verdict_comes_back() -> None:
     assert (one.night, len(one.findings)) == ("20260921T141320Z", 2)
 
 
+def test_what_a_night_did_not_look_at_is_not_gone_in_it() -> None:
+    whole = kept(_verdict(FIRST_MS), [_finding(5), _finding(9, topic="bills")])
+    part = kept(_verdict(SECOND_MS, Answer.CLEAN, only=("bills",)), [])
+    assert decode(part.night, encode(part)) == part
+    assert [one.topic for one in change_between(whole, part).gone] == ["bills"]
+    lines = list(change_lines(whole, part))
+    assert f"{part.night} looked at these topics only: bills" in lines
+    assert [line.endswith("; only of bills") for line in history_lines([whole, part])] == [
+        False,
+        True,
+    ]
+    old = encode(part).replace('"only_topics"', '"unknown"')
+    assert decode(part.night, old).only == ()
+
+
 def test_of_very_many_findings_the_number_of_those_left_out_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -72,6 +100,36 @@ def test_a_finding_is_the_same_in_two_nights_by_its_place_whatever_is_said_of_it
     assert [one.words for one in change.new] == ["hole orders:0:9: missing on the target"]
     assert [one.words for one in change.gone] == ["lost orders:0:9: missing on the target"]
     assert change.same == 1
+
+
+def test_settings_and_rights_that_are_findings_are_kept_and_held_against_each_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    losing = DifferentSetting("orders", "retention.ms", "7", "1", "takes records earlier")
+    other = DifferentSetting("orders", "segment.bytes", "7", "1", None)
+    right = DifferentRight("orders", "ALLOW READ to User:a from *", True, None)
+    told = FlowVerdict(
+        flow="dc1->dc2", taken_ms=1, promotion=None, only_on_target=(), partitions=()
+    )
+    first = _keep(tmp_path, _verdict(FIRST_MS, Answer.CLEAN, flows=(told,)))
+    differing = replace(told, settings=(losing, other), rights=(right,))
+    second = _keep(tmp_path, _verdict(SECOND_MS, flows=(differing,)))
+    assert main(["history", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines()[1].endswith("  1 settings, 1 rights")
+    assert main(["diff", str(tmp_path), first, second]) == 1
+    new = [line for line in capsys.readouterr().out.splitlines() if line.startswith("new")]
+    assert new == [f"new   setting {losing.words}", f"new   right {right.words}"]
+    assert main(["diff", str(tmp_path), second, second]) == 0
+
+
+def test_of_a_night_with_more_findings_than_are_kept_nobody_says_that_none_is_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "MOST_FINDINGS", 2)
+    first = _keep(tmp_path, _verdict(FIRST_MS), 5, 9)
+    second = _keep(tmp_path, _verdict(SECOND_MS), 5, 9, 11)
+    assert main(["diff", str(tmp_path), first, second]) == 2
+    assert main(["diff", str(tmp_path), second, first]) == 0
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 7}', '{"version": 1}'])
@@ -116,6 +174,21 @@ def test_a_night_that_is_not_there_or_damaged_is_named(
     (tmp_path / HISTORY / f"{night}.json").write_text("{")
     assert main(["history", str(tmp_path)]) == 2
     assert f"{night}.json" in capsys.readouterr().err
+
+
+def test_a_report_says_how_old_it_is_and_that_its_findings_are_gone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = FlowVerdict(
+        flow="dc1->dc2", taken_ms=1, promotion=None, only_on_target=(), partitions=()
+    )
+    for started_ms, said in ((FIRST_MS, "ago"), (FIRST_MS * 2, "ahead")):
+        _keep(tmp_path, _verdict(started_ms, flows=(told,)), 5)
+        assert main(["report", str(tmp_path)]) == 1
+        assert f"hours {said} by the clock" in capsys.readouterr().err
+    shutil.rmtree(tmp_path / FINDINGS)
+    assert main(["report", str(tmp_path)]) == 2
+    assert "findings is gone" in capsys.readouterr().err
 
 
 def test_the_oldest_of_too_many_nights_are_removed(

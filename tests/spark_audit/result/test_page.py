@@ -15,7 +15,7 @@ from spark_audit.result.history import KeptVerdict, UnreadableNight, kept
 from spark_audit.result.page import html_page
 from spark_audit.result.picture import partition_picture
 from spark_audit.result.store import VERDICT, replace_result
-from spark_audit.result.verdict import Answer, FlowReport, Verdict, answer_for, encode, problem_of
+from spark_audit.result.verdict import Answer, FlowVerdict, Verdict, answer_for, encode, problem_of
 from spark_audit.run import report_of
 from tests.spark_audit.audits import planner_of
 from tests.spark_audit.logs import MemoryReader, Pair, snapshot_of
@@ -56,7 +56,7 @@ def _audited() -> tuple[Verdict, list[dict[str, object]]]:
     return _verdict(report_of(snapshot, result)), [dict(row) for row in result.findings]
 
 
-def _verdict(report: FlowReport) -> Verdict:
+def _verdict(report: FlowVerdict) -> Verdict:
     return Verdict(
         answer=answer_for([report]),
         started_ms=ENDED_MS - 1_000,
@@ -97,6 +97,8 @@ def test_an_old_verdict_is_said_to_be_old() -> None:
     )
     assert "hours old" not in fresh
     assert "50 hours old" in old
+    of_the_future = html_page(verdict, findings, now_ms=ENDED_MS - 50 * hours, docs=None)
+    assert "50 hours of the future" in of_the_future
 
 
 def test_links_lead_to_the_documentation_if_its_address_is_known() -> None:

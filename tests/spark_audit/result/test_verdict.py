@@ -14,7 +14,7 @@ from runtime.process.tasks import background_tasks
 from runtime.program.command import Options
 from spark_audit.commands import run
 from spark_audit.compare.mapped import Standing
-from spark_audit.compare.outcomes import FINDINGS, Kind
+from spark_audit.compare.outcomes import CERTAIN, Kind
 from spark_audit.compare.summary import EXPLANATIONS, HOLE_COLUMNS
 from spark_audit.result.exporter import StoredVerdict
 from spark_audit.result.page import html_page
@@ -23,7 +23,7 @@ from spark_audit.result.report import finding_line, long_report, short_report
 from spark_audit.result.store import VERDICT, Result, ResultUnusable, replace_result
 from spark_audit.result.verdict import (
     Answer,
-    FlowReport,
+    FlowVerdict,
     Verdict,
     answer_for,
     decode,
@@ -64,13 +64,13 @@ def _row(partition: int, **numbers: Any) -> dict[str, Any]:
     }
 
 
-def _flow(*rows: dict[str, Any]) -> FlowReport:
-    return FlowReport(
+def _flow(*rows: dict[str, Any]) -> FlowVerdict:
+    return FlowVerdict(
         flow="dc1->dc2", taken_ms=1_000, promotion=2, only_on_target=("native",), partitions=rows
     )
 
 
-def _verdict(*flows: FlowReport) -> Verdict:
+def _verdict(*flows: FlowVerdict) -> Verdict:
     return Verdict(
         answer=answer_for(flows),
         started_ms=1_000,
@@ -115,8 +115,21 @@ def test_rights_that_cannot_be_compared_are_said_and_end_no_audit() -> None:
 
 @pytest.mark.parametrize("kind", Kind)
 def test_only_findings_are_findings(kind: Kind) -> None:
-    expected = Answer.FINDINGS if kind in FINDINGS else Answer.CLEAN
+    expected = Answer.FINDINGS if kind in CERTAIN else Answer.CLEAN
+    if kind is Kind.CORRUPT:
+        expected = Answer.UNKNOWN
     assert answer_for([_flow(_row(0), _row(1, **{kind.column: 1}))]) is expected
+
+
+def test_a_corrupt_batch_leaves_the_audit_without_an_answer_unless_more_is_found() -> None:
+    one = _flow(_row(0), _row(1, corrupt=2, missing_by_corruption=3))
+    verdict = _verdict(one)
+    assert verdict.answer is Answer.UNKNOWN
+    assert verdict.problem == "orders-1: corrupt batches (2): nobody knows what is in them"
+    lines = list(short_report(verdict))
+    assert lines[0] == f"could not tell: {verdict.problem}"
+    assert lines[1].startswith("corrupt batches (2): ")
+    assert _verdict(_flow(_row(0, lost=1), _row(1, corrupt=2))).answer is Answer.FINDINGS
 
 
 def test_counts_are_sums_over_all_partitions() -> None:
@@ -190,7 +203,7 @@ def test_how_keys_end_is_told_and_keys_that_were_not_compared_are_never_clean() 
     assert 'audit_records_explained{flow="dc1->dc2",kind="keys alike"}' not in text
     untold = _row(1, keys_not_compared=5, keys_not_compared_reason="too many")
     verdict = _verdict(_flow(_row(0), untold))
-    assert (verdict.answer, verdict.problem) == (Answer.UNKNOWN, "too many")
+    assert (verdict.answer, verdict.problem) == (Answer.UNKNOWN, "orders-1: too many")
     assert any(line.endswith(", of 5 or more nothing is known") for line in short_report(verdict))
 
 

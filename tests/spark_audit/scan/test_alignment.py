@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_audit.scan.alignment import Pair, common_subsequence, taken_late
+from spark_audit.scan.alignment import Match, common_subsequence, taken_late
 
 
 def _best_weight(source: str, target: str, weights: Sequence[int]) -> int:
@@ -21,7 +21,7 @@ def _best_weight(source: str, target: str, weights: Sequence[int]) -> int:
     return above[-1]
 
 
-def _is_common(pairs: Sequence[Pair], source: str, target: str) -> bool:
+def _is_common(pairs: Sequence[Match], source: str, target: str) -> bool:
     ascends = all(
         before.source < after.source and before.target < after.target
         for before, after in pairwise(pairs)
@@ -65,14 +65,14 @@ def test_with_too_many_candidates_the_answer_is_still_common(source: str, target
 
 
 def test_the_second_of_two_copies_is_the_surplus_one() -> None:
-    assert common_subsequence("abc", "abbc") == [Pair(0, 0), Pair(1, 1), Pair(2, 3)]
-    assert common_subsequence("abbc", "abc") == [Pair(0, 0), Pair(1, 1), Pair(3, 2)]
+    assert common_subsequence("abc", "abbc") == [Match(0, 0), Match(1, 1), Match(2, 3)]
+    assert common_subsequence("abbc", "abc") == [Match(0, 0), Match(1, 1), Match(3, 2)]
 
 
 @given(st.text("abc", max_size=20), st.text("abc", max_size=20))
 def test_taken_late_it_is_what_is_taken_early_from_the_other_end(source: str, target: str) -> None:
     pairs = common_subsequence(source, target)
-    late = taken_late(source, target, pairs, Pair(len(source), len(target)))
+    late = taken_late(source, target, pairs, Match(len(source), len(target)))
     assert _is_common(late, source, target)
     assert [source[pair.source] for pair in late] == [source[pair.source] for pair in pairs]
     assert all(
@@ -83,11 +83,11 @@ def test_taken_late_it_is_what_is_taken_early_from_the_other_end(source: str, ta
 
 def test_of_a_run_that_begins_in_what_is_gone_the_last_are_taken() -> None:
     pairs = common_subsequence("xxxxy", "xxy")
-    assert taken_late("xxxxy", "xxy", pairs, Pair(5, 3)) == [Pair(2, 0), Pair(3, 1), Pair(4, 2)]
+    assert taken_late("xxxxy", "xxy", pairs, Match(5, 3)) == [Match(2, 0), Match(3, 1), Match(4, 2)]
 
 
 def test_one_heavy_item_outweighs_many_light_ones() -> None:
-    assert common_subsequence("Xabc", "abcX", [10, 1, 1, 1]) == [Pair(0, 3)]
+    assert common_subsequence("Xabc", "abcX", [10, 1, 1, 1]) == [Match(0, 3)]
 
 
 def test_a_long_reversed_sequence_is_quick() -> None:

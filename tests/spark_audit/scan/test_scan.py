@@ -8,15 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from spark_audit.scan.scan import (
-    FETCH_BYTES,
-    LEAST_FETCH_BYTES,
-    Looking,
-    Pace,
-    Reading,
-    look,
-    scan,
-)
+from spark_audit.scan.scan import Looking, Reading, look, scan
 from spark_audit.scan.scan_plan import ScanTask, read_once
 from spark_audit.scan.scan_rows import RowKind, ScannedLog
 from spark_audit.scan.sinks import WindowSink
@@ -200,15 +192,6 @@ async def test_logs_are_read_side_by_side() -> None:
         with trio.fail_after(20):
             found = await trio.to_thread.run_sync(scan, [first, second])
     assert [[row.start_offset for row in rows] for rows in found] == [[0], [0]]
-
-
-def test_answers_are_asked_for_in_the_size_that_is_left() -> None:
-    pace = Pace()
-    assert pace.bytes_for(10) == FETCH_BYTES
-    pace.note(1_000_000, 1_000)
-    assert pace.bytes_for(2_000) == 2_250_000
-    assert pace.bytes_for(100_000) == FETCH_BYTES
-    assert pace.bytes_for(10) == pace.bytes_for(-50) == LEAST_FETCH_BYTES
 
 
 async def test_many_logs_are_read_over_one_connection_with_one_question_for_their_leaders() -> None:

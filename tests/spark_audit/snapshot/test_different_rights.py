@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from runtime.configuration.config import load
 from runtime.configuration.flow_section import AclSync, PatternSet
 from runtime.rights.travelling import Travelled, rights_to_give
-from runtime.write_fence import Note, closing, noting
-from spark_audit.snapshot.cluster_bounds import Site
+from runtime.write_fence import FenceNote, barring, closing, noting
+from spark_audit.snapshot.cluster_bounds import AuditedCluster
 from spark_audit.snapshot.different_rights import (
     GROUPS_KEPT,
     KEPT_BACK,
@@ -97,7 +97,12 @@ def test_a_right_that_the_mirror_carries_and_the_target_lacks_is_a_finding() -> 
         (right(topic="t", pattern=PREFIXED), None, AclSync.OFF, NOT_CARRIED),
         (None, right(), AclSync.IDENTICAL, SURPLUS),
         (closing("t"), None, AclSync.IDENTICAL, OF_FENCE),
-        (None, noting("t", Note(client="mirror-dc2-dc1")), AclSync.IDENTICAL, OF_FENCE),
+        (
+            None,
+            noting(closing("t"), FenceNote(client="mirror-dc2-dc1")),
+            AclSync.IDENTICAL,
+            OF_FENCE,
+        ),
     ],
 )
 def test_what_the_mirror_does_not_carry_is_explained(
@@ -107,6 +112,15 @@ def test_what_the_mirror_does_not_carry_is_explained(
     [one] = differing(sides[0], sides[1], sync)
     assert (one.explained, one.is_on_source) == (why, source is not None)
     assert why in one.words
+
+
+def test_a_fence_that_keeps_topics_from_being_made_is_explained_and_another_denial_is_not() -> None:
+    bar = barring("t", pattern=PREFIXED)
+    both = {bar, noting(bar, FenceNote(client="mirror-dc2-dc1"))}
+    for found in (differing(both, set()), differing(set(), both)):
+        assert {one.explained for one in found} == {OF_FENCE}
+    [own] = differing({bar}, set())
+    assert own.explained is None
 
 
 def test_a_right_that_arrives_as_another_is_looked_for_as_that() -> None:
@@ -223,7 +237,7 @@ def test_what_the_mirror_would_give_is_what_is_found_and_behind_it_nothing(
 
 
 @asynccontextmanager
-async def two_sites() -> AsyncIterator[tuple[list[Site], list[FakeRights]]]:
+async def two_sites() -> AsyncIterator[tuple[list[AuditedCluster], list[FakeRights]]]:
     async with run_fake_cluster() as dc1, run_fake_cluster() as dc2:
         held = [FakeRights(dc1, right()), FakeRights(dc2)]
         async with (
@@ -233,7 +247,7 @@ async def two_sites() -> AsyncIterator[tuple[list[Site], list[FakeRights]]]:
             wants: Any = SimpleNamespace()
             yield (
                 [
-                    Site(cluster=one, name=name, servers="", wants=wants)
+                    AuditedCluster(cluster=one, name=name, servers="", wants=wants)
                     for one, name in ((first, "dc1"), (second, "dc2"))
                 ],
                 held,

@@ -61,6 +61,19 @@ def test_of_what_could_not_be_told_an_audit_remembers_what_it_knew() -> None:
     assert after(untold) == {FLOW: {}}
 
 
+def test_a_topic_that_was_audited_and_that_the_target_alone_has_is_untold_every_night() -> None:
+    memory = after(snapshot(log(100), 90))
+    vanished = replace(snapshot(log(100), 90), partitions=(), only_on_target=("orders", "theirs"))
+    for _ in range(2):
+        now = compared_with(memory, vanished)
+        assert now.untold.keys() == {PLACE}
+        assert "dc1 has no such topic any more" in now.untold[PLACE]
+        memory = remembered(memory, [now], {FLOW: {}}, is_part=False)
+    gone = replace(vanished, only_on_target=())
+    assert not compared_with(memory, gone).untold, "it was deleted on both sites"
+    assert not compared_with(memory, replace(vanished, promotion=3)).untold
+
+
 def test_a_target_that_ends_before_where_it_ended_is_told() -> None:
     memory = after(snapshot(log(100), 90))
     assert seen(memory, snapshot(log(120), 90)) is None
@@ -122,10 +135,43 @@ def test_what_waits_was_first_seen_by_the_audit_that_first_saw_it() -> None:
     assert now.source_seen == SeenEnd(stop=102, at_ms=2 * NIGHT_MS)
 
 
+def test_by_a_clock_that_was_set_back_the_next_audit_counts_from_the_one_before() -> None:
+    night = snapshot(log(100), 90, night=1)
+    memory = remembered(
+        after(snapshot(log(100), 90, night=400)), [night], {FLOW: {PLACE: 100}}, is_part=False
+    )
+    assert memory[FLOW][PLACE].source == SeenEnd(stop=100, at_ms=NIGHT_MS)
+
+
 def test_a_file_of_before_the_source_was_remembered_is_read() -> None:
     old = {"version": 1, "flows": {FLOW: [["t", 0, str(UUID(int=1)), 9, 8, 7, None]]}}
     (seen_then,) = decode(json.dumps(old))[FLOW].values()
     assert (seen_then.source_stop, seen_then.target.stop, seen_then.source) == (9, 8, None)
+
+
+def held(stop: int, *, night: int, behind: int = 7) -> Snapshot:
+    return snapshot(replace(log(stop), held_back=behind), stop, night=night)
+
+
+def test_what_one_transaction_has_held_back_since_an_earlier_night_is_not_audited() -> None:
+    memory = after(held(100, night=1), behind=False)
+    [why] = compared_with(memory, held(100, night=3, behind=9)).unaudited
+    assert why.startswith("orders-0: a transaction has been open for 48.0 h at least: of dc1 9 off")
+    for ended in (held(101, night=3), held(100, night=3, behind=0)):
+        assert compared_with(memory, ended).unaudited == ()
+    memory = after(held(100, night=1), held(100, night=2), behind=False)
+    assert "48.0 h" in compared_with(memory, held(100, night=3)).unaudited[0]
+    assert compared_with(memory, held(100, night=3), limit_ms=3 * NIGHT_MS).unaudited == ()
+    assert compared_with({}, held(100, night=3)).unaudited == (), "it may have just begun"
+    assert after(held(100, night=9), held(100, night=1), behind=False)[FLOW][PLACE].held_at == (
+        SeenEnd(stop=100, at_ms=NIGHT_MS)
+    ), "the clock was set back"
+
+
+def test_a_file_of_before_open_transactions_were_remembered_is_read() -> None:
+    old = {"version": 2, "flows": {FLOW: [["t", 0, str(UUID(int=1)), 9, 8, 7, None, 9, 6]]}}
+    (seen_then,) = decode(json.dumps(old))[FLOW].values()
+    assert (seen_then.source, seen_then.held_at) == (SeenEnd(stop=9, at_ms=6), None)
 
 
 OFFSETS = st.integers(0, 2**63 - 1)
@@ -137,6 +183,7 @@ EARLIER = st.builds(
     target=st.builds(SeenEnd, stop=OFFSETS, at_ms=TIMES),
     promotion=st.none() | st.integers(1, 9),
     source=st.none() | st.builds(SeenEnd, stop=OFFSETS, at_ms=TIMES),
+    held_at=st.none() | st.builds(SeenEnd, stop=OFFSETS, at_ms=TIMES),
 )
 PLACES = st.tuples(st.text(max_size=5), st.integers(0, 9))
 

@@ -15,7 +15,7 @@ from runtime.configuration.config import Configuration, load
 from runtime.configuration.flow_section import FlowConfig, PatternSet
 from runtime.configuration.running_flow import describe_running
 from runtime.coordination.witness import WitnessPaths
-from runtime.coordination.zookeeper import Node, ZooKeeper
+from runtime.coordination.zookeeper import ZNode, ZooKeeper
 from spark_audit.snapshot.seals import CannotTell
 from tests.dc_yaml import dc_yaml, flow
 
@@ -26,11 +26,11 @@ def witness_holding(patch: pytest.MonkeyPatch, data: bytes | None) -> None:
     """Let the witness hold this of what the mirror runs."""
 
     class Witness:
-        async def get(self, path: str) -> Node | None:
+        async def get(self, path: str) -> ZNode | None:
             await trio.lowlevel.checkpoint()
             if data is None or path != PATHS.running("dc1", "dc2"):
                 return None
-            return Node(data=data, version=0, created_zxid=1, modified_zxid=1, ephemeral_owner=0)
+            return ZNode(data=data, version=0, created_zxid=1, modified_zxid=1, ephemeral_owner=0)
 
     @asynccontextmanager
     async def opened(_: Configuration) -> AsyncIterator[tuple[ZooKeeper, WitnessPaths]]:

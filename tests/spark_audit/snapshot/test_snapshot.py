@@ -28,9 +28,9 @@ class Stage:
 
 
 @pytest.fixture(scope="module")
-def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def sites(witness: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     folder = tmp_path_factory.mktemp("sites")
-    source, target = cluster_in(folder, 1, "dc1"), cluster_in(folder, 1, "dc2")
+    source, target = (cluster_in(folder, 1, name, shares_zookeeper=True) for name in ("dc1", "dc2"))
     with run_together(source, target):
         _create(source, {"both": "delete", "compacted": "compact", "hidden.internal": "delete"})
         _create(target, {"both": "delete", "native": "delete"}, **{"retention.ms": "3600000"})
@@ -39,8 +39,8 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
             dc_yaml(
                 dc1=source.bootstrap,
                 dc2=target.bootstrap,
-                witness=target.zookeeper,
-                path="/witness",
+                witness=witness,
+                path="/snapshots",
             )
         )
         yield Stage(source=source, target=target, configuration=load(file))

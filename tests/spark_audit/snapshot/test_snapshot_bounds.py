@@ -10,6 +10,7 @@ import pytest
 
 from offset_translation import MapState
 from runtime.configuration.config import Configuration, load
+from spark_audit.snapshot.arrival_map import ReadMap
 from spark_audit.snapshot.bounds import Promise
 from spark_audit.snapshot.origins import Arrivals
 from spark_audit.snapshot.seals import CannotTell
@@ -19,13 +20,13 @@ from tests.doubles.fake_answers import metadata
 from tests.doubles.fake_cluster import FakeCluster, FakePartition, run_fake_cluster
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
-from wire.messages import APIS
 from wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
 from wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
+from wire.messages.table import APIS
 from wire.topic_partition import TopicPartition
 
 LIST_OFFSETS = 2
@@ -46,8 +47,8 @@ def _no_promotion(monkeypatch: pytest.MonkeyPatch) -> None:
     async def no_promises(*_: object) -> dict[TopicPartition, Promise]:
         return {}
 
-    async def no_map(*_: object) -> tuple[Arrivals, MapState]:
-        return Arrivals(), MapState()
+    async def no_map(*_: object) -> ReadMap:
+        return ReadMap(Arrivals(), MapState(), None)
 
     monkeypatch.setattr("spark_audit.snapshot.snapshot._map", no_map)
     monkeypatch.setattr("spark_audit.snapshot.snapshot._journals", journals)
@@ -122,6 +123,54 @@ async def test_a_topic_that_may_not_be_seen_on_one_side_is_not_taken_for_absent(
         wants = TopicFilter(flow=configuration.flows[0])
         with pytest.raises(CannotTell, match=rf"cluster {site} .*payments: TOPIC_AUTHORIZATION"):
             await take_snapshot(configuration, wants, now_ms=5)
+
+
+async def test_a_topic_that_the_file_names_and_neither_site_shows_is_not_taken_for_absent(
+    tmp_path: Path,
+) -> None:
+    async with _sites("orders payments", "orders payments") as (dc1, dc2):
+        for cluster in (dc1, dc2):
+            _hide(cluster, "payments")
+        configuration = _configuration(tmp_path, dc1, dc2, topics=["orders", "payments", "other"])
+        wants = TopicFilter(flow=configuration.flows[0])
+        assert wants.named == {"orders", "payments", "other"}
+        with pytest.raises(CannotTell, match=r"payments: TOPIC_AUTHORIZATION"):
+            await take_snapshot(configuration, wants, now_ms=5)
+
+
+@pytest.mark.parametrize("site", ["dc1", "dc2"])
+async def test_a_topic_that_is_shown_in_part_or_without_partitions_is_named(
+    tmp_path: Path, site: str
+) -> None:
+    async with _sites("orders payments", "orders payments") as (dc1, dc2):
+        cluster = {"dc1": dc1, "dc2": dc2}[site]
+        cluster.topics["orders"].partitions[2] = FakePartition(0)
+        configuration = _configuration(tmp_path, dc1, dc2)
+        wants = TopicFilter(flow=configuration.flows[0])
+        snapshot = await take_snapshot(configuration, wants, now_ms=5)
+        (why,) = snapshot.untold.values()
+        assert why.endswith("orders-1 is not shown")
+        cluster.topics["orders"].partitions.clear()
+        with pytest.raises(CannotTell, match=rf"cluster {site} .*orders is shown without a part"):
+            await take_snapshot(configuration, wants, now_ms=5)
+
+
+async def test_a_copy_that_the_mirror_made_of_a_topic_that_vanished_is_untold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def promises(*_: object) -> dict[TopicPartition, Promise]:
+        return {TopicPartition("payments", 0): Promise(source_end=10, at_ms=1)}
+
+    monkeypatch.setattr("spark_audit.snapshot.snapshot._promises", promises)
+    async with _sites("orders", "orders payments theirs") as (dc1, dc2):
+        configuration = _configuration(tmp_path, dc1, dc2)
+        wants = TopicFilter(flow=configuration.flows[0])
+        snapshot = await take_snapshot(configuration, wants, now_ms=5)
+    assert [one.topic for one in snapshot.partitions] == ["orders"]
+    assert snapshot.untold == {
+        TopicPartition("payments", 0): "payments-0: dc1 has no such topic any more, and dc2 has "
+        "the copy: make it again from the copy, or delete the copy"
+    }
 
 
 @pytest.mark.parametrize("target", ["", "orders"])

@@ -14,7 +14,7 @@ from wire.hot.fetch import (
     TOPIC_IDS_SINCE,
     Fetched,
     FetchedPartition,
-    Limits,
+    FetchLimits,
     Session,
     TopicKey,
     Wanted,
@@ -32,7 +32,7 @@ HEADER = pack_int32(7)
 
 INT32 = st.integers(0, 2**31 - 1)
 INT64 = st.integers(0, 2**63 - 1)
-LIMITS = st.builds(Limits, INT32, INT32, INT32, st.integers(0, 1))
+LIMITS = st.builds(FetchLimits, INT32, INT32, INT32, st.integers(0, 1))
 SESSIONS = st.builds(Session, INT32, st.integers(-1, 2**31 - 1))
 KEYS = st.tuples(st.text(max_size=200), st.uuids())
 WANTED = st.dictionaries(
@@ -56,7 +56,7 @@ def travelling(key: TopicKey, version: int) -> str | UUID:
 @given(limits=LIMITS, session=SESSIONS, wanted=WANTED, forgotten=FORGOTTEN, rack=st.text())
 def test_a_request_reads_as_what_was_meant(
     version: int,
-    limits: Limits,
+    limits: FetchLimits,
     session: Session,
     wanted: dict[TopicKey, list[Wanted]],
     forgotten: dict[TopicKey, list[int]],

@@ -30,7 +30,9 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
-    with run_cluster(tmp_path_factory.mktemp("bundled"), brokers=3) as cluster:
+    with run_cluster(
+        tmp_path_factory.mktemp("bundled"), brokers=3, shares_zookeeper=True
+    ) as cluster:
         yield cluster
 
 

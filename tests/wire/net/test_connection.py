@@ -56,8 +56,8 @@ async def test_a_request_is_answered_in_the_version_both_speak() -> None:
         answer = await connection.request(METADATA)
         assert answer.cluster_id == "fake"
         header, _ = broker.asked[-1]
-        assert (header.api_version, header.client_id) == (12, "test")
-        assert connection.version_of(MetadataRequest) == 12
+        assert (header.api_version, header.client_id) == (13, "test")
+        assert connection.version_of(MetadataRequest) == 13
 
 
 @pytest.mark.parametrize(("count", "most"), [(1, 1), (3, 3), (64, 8)])
@@ -107,7 +107,7 @@ async def test_a_broker_without_api_versions_3_is_asked_in_version_0() -> None:
         cluster.versions[18] = range(3)
         connection = await connect(nursery, cluster.brokers[0].address, SETTINGS)
         assert [header.api_version for header, _ in cluster.brokers[0].asked] == [3, 0]
-        assert connection.version_of(MetadataRequest) == 12
+        assert connection.version_of(MetadataRequest) == 13
         nursery.cancel_scope.cancel()
 
 

@@ -28,7 +28,12 @@ class Tokens:
     """Gives one token after the other; None stands for an issuer that is away."""
 
     given: list[str | None]
+    key: str = "clusters.dc2.sasl.token_command"
     forgotten: list[Token] = field(default_factory=list)
+
+    @property
+    def origin(self) -> str:
+        return f"{self.key}: aws"
 
     def token(self) -> Token:
         text = self.given.pop(0) if len(self.given) > 1 else self.given[0]
@@ -127,9 +132,12 @@ async def test_a_session_goes_on_with_the_next_token_on_the_same_connection(
     assert shown == [client_first(token) for token in every[: len(shown)]]
 
 
+@pytest.mark.parametrize("renewed_from", [0.85, 0.95])
 async def test_an_issuer_that_is_away_for_a_moment_ends_no_session(
-    mock_clock: MockClock,
+    mock_clock: MockClock, monkeypatch: pytest.MonkeyPatch, renewed_from: float
 ) -> None:
+    monkeypatch.setattr("wire.net.sasl.RENEWED_FROM", renewed_from)
+    monkeypatch.setattr("wire.net.sasl.RENEWED_WITHIN", 0.0)
     sasl, _ = sasl_of("a", None, "b")
     scripts = SaslScripts(tokens={"a", "b"}, lifetime_ms=LIFETIME_MS)
     async with pool_with(sasl, scripts) as (pool, _):
@@ -176,3 +184,24 @@ async def test_an_issuer_that_stays_away_ends_the_session_in_words(
             else:
                 served_s += 1
         assert 17 <= served_s <= 20
+
+
+async def test_an_issuer_that_hangs_keeps_no_other_cluster_from_its_tokens() -> None:
+    hanging = SlowTokens([FIRST])
+    hanging.may_go_on.clear()
+    prompt = Tokens([FIRST], key="clusters.dc1.sasl.token_endpoint")
+
+    async def log_in(tokens: Tokens) -> None:
+        sasl, scripts = BearerSasl(source=tokens), SaslScripts(tokens={FIRST})
+        async with pool_with(sasl, scripts) as (pool, _):
+            assert (await pool.connection(PLACE)).is_open
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(8):
+            nursery.start_soon(log_in, hanging)
+        await trio.testing.wait_all_tasks_blocked()
+        try:
+            with trio.fail_after(10):
+                await log_in(prompt)
+        finally:
+            hanging.may_go_on.set()

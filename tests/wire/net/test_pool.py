@@ -12,11 +12,12 @@ from trio.testing import MockClock
 
 from tests.doubles.fake_cluster import FakeBroker, FakeCluster
 from tests.doubles.memory_transport import memory_transport
-from wire.net.backoff import FIRST_DELAY_S, LONGEST_DELAY_S, Backoff
+from wire.net.backoff import Backoff
+from wire.net.client_settings import ClientSettings, Growing
 from wire.net.connecting import ConnectionSettings
 from wire.net.connection import Connection
 from wire.net.errors import BrokerUnreachable
-from wire.net.pool import PREPARED_AGAIN_S, ConnectionPool
+from wire.net.pool import PREPARED_AFTER_S, PREPARED_AGAIN_S, ConnectionPool
 from wire.net.transport import Address, Transport
 
 PLACE: Address = ("memory", 1)
@@ -45,18 +46,23 @@ class Network:
 
 
 @asynccontextmanager
-async def pool_over(failures: int) -> AsyncIterator[tuple[ConnectionPool, Network]]:
+async def pool_over(
+    failures: int, backoff: Backoff | None = None
+) -> AsyncIterator[tuple[ConnectionPool, Network]]:
     async with trio.open_nursery() as nursery:
         network = Network(nursery, failures)
-        settings = ConnectionSettings(client_id="test", dial=network.dial)
+        settings = ConnectionSettings(
+            client_id="test", dial=network.dial, backoff=backoff or Backoff()
+        )
         yield ConnectionPool(nursery, settings), network
         nursery.cancel_scope.cancel()
 
 
 @given(st.integers(0, 2_000), st.floats(0, 1, exclude_max=True))
 def test_waits_double_up_to_a_bound_and_are_spread(failures: int, luck: float) -> None:
-    after = Backoff(failures=failures).after_failure(100.0, luck)
-    plain = min(FIRST_DELAY_S * 2 ** min(failures, 100), LONGEST_DELAY_S)
+    pauses = Growing(first_ms=30, longest_ms=700)
+    after = Backoff(failures=failures, pauses=pauses).after_failure(100.0, luck)
+    plain = min(0.03 * 2 ** min(failures, 100), 0.7)
     assert after.failures == failures + 1
     assert 0.79 * plain <= after.not_before - 100.0 <= 1.21 * plain
 
@@ -82,6 +88,23 @@ async def test_each_attempt_waits_longer_until_one_succeeds(
         waits = [later - earlier for earlier, later in pairwise(times)]
         for wait, plain in zip(waits, [0.05, 0.1, 0.2, 0.4, 0.8, 1.0], strict=True):
             assert 0.79 * plain <= wait <= 1.21 * plain
+
+
+async def test_the_waits_are_those_that_are_set_after_a_success_too(
+    autojump_clock: MockClock,  # noqa: ARG001
+) -> None:
+    client = ClientSettings(reconnect_backoff_ms=3_000, reconnect_backoff_max_ms=5_000)
+    async with pool_over(2, Backoff(pauses=client.reconnect)) as (pool, network):
+        for _ in range(2):
+            network.dialled_at.clear()
+            network.failures = 2
+            for _ in range(2):
+                with pytest.raises(BrokerUnreachable, match="not now"):
+                    await pool.connection(PLACE)
+            (await pool.connection(PLACE)).close("enough")
+            waits = [later - earlier for earlier, later in pairwise(network.dialled_at)]
+            for wait, plain in zip(waits, [3.0, 5.0], strict=True):
+                assert 0.79 * plain <= wait <= 1.21 * plain
 
 
 async def test_success_forgets_the_failures(
@@ -171,22 +194,35 @@ async def test_closing_the_pool_closes_its_connections(
 async def test_a_connection_is_prepared_where_none_is_open_and_none_has_failed_lately(
     autojump_clock: MockClock,  # noqa: ARG001
 ) -> None:
-    another: Address = ("memory", 2)
+    another, soon_s = ("memory", 2), 2 * PREPARED_AFTER_S
     async with pool_over(failures=1) as (pool, network):
         for _ in range(2):
             pool.prepare([PLACE])
-            await trio.sleep(1.0)
+            await trio.sleep(soon_s)
         assert len(network.dialled_at) == 1
         pool.prepare([PLACE, another])
-        await trio.sleep(PREPARED_AGAIN_S)
+        await trio.sleep(soon_s)
         assert pool.is_open(another)
         assert not pool.is_open(PLACE)
         pool.prepare([another, PLACE])
-        await trio.sleep(1.0)
+        await trio.sleep(PREPARED_AGAIN_S)
+        assert not pool.is_open(PLACE), "one is open"
+        pool.prepare([PLACE])
+        await trio.sleep(soon_s)
         assert pool.is_open(PLACE)
-        pool.prepare([PLACE, another])
-        await trio.sleep(1.0)
         assert len(network.dialled_at) == 3
+
+
+async def test_a_client_that_leaves_soon_begins_no_connection_that_it_would_drop(
+    autojump_clock: MockClock,  # noqa: ARG001
+) -> None:
+    async with pool_over(failures=0) as (pool, network):
+        for _ in range(5):
+            pool.prepare([PLACE])
+            await trio.sleep(PREPARED_AFTER_S / 10)
+        assert network.dialled_at == []
+        await trio.sleep(PREPARED_AFTER_S)
+        assert len(network.dialled_at) == 1
 
 
 async def test_nobody_prepares_what_is_being_made(
@@ -195,7 +231,7 @@ async def test_nobody_prepares_what_is_being_made(
     async with pool_over(failures=0) as (pool, network):
         network.dialling_takes_s = 5.0
         pool.prepare([PLACE])
-        await trio.sleep(1.0)
+        await trio.sleep(2 * PREPARED_AFTER_S)
         pool.prepare([PLACE])
         assert (await pool.connection(PLACE)).is_open
         assert len(network.dialled_at) == 1

@@ -11,7 +11,7 @@ from wire.headers import encode_response
 from wire.messages.list_groups import ListGroupsRequest
 from wire.net.connection import Connection
 from wire.net.errors import ConnectionClosed
-from wire.net.pending import HALF_OF_MANY, AnswerListener, Gathering
+from wire.net.pending import HALF_OF_MANY, AnswerGathering, AnswerListener
 from wire.primitives import Buffer
 from wire.schema import pieces
 
@@ -67,7 +67,7 @@ async def test_what_is_put_off_is_done_once_all_answers_that_came_are_given_out(
         assert sum(runs_of(events)) == 64
         assert len(runs_of(events)) <= 10
         events.clear()
-        connection.listen(Listener(events), Gathering(2, 0.75))
+        connection.listen(Listener(events), AnswerGathering(2, 0.75))
         await post(connection, *(Heard(events, size) for _ in range(64)))
         await wait_all_tasks_blocked()
         assert sum(runs_of(events)) == 64
@@ -85,13 +85,13 @@ def runs_of(events: list[str]) -> list[int]:
         (HALF_OF_MANY, [100] * 3, 0),
         (HALF_OF_MANY, [100, 20, 3, 1000], 120),
         (HALF_OF_MANY, [100, 20, 3, 1000, 1000], 123),
-        (Gathering(2, 0.75), [100], 0),
-        (Gathering(2, 0.75), [100, 20], 120),
-        (Gathering(2, 0.75), [100, 20, 3, 1000], 123),
+        (AnswerGathering(2, 0.75), [100], 0),
+        (AnswerGathering(2, 0.75), [100, 20], 120),
+        (AnswerGathering(2, 0.75), [100, 20, 3, 1000], 123),
     ],
 )
 def test_a_share_of_the_answers_is_waited_for_where_there_are_many(
-    gathering: Gathering, sizes: list[int], least: int
+    gathering: AnswerGathering, sizes: list[int], least: int
 ) -> None:
     assert gathering.least_bytes([Heard([], size) for size in sizes]) == least
 

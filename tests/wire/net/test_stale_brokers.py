@@ -77,7 +77,10 @@ async def test_what_a_stale_broker_says_is_not_believed_any_more(topics: list[st
         assert all(asked >= 3 for asked in lookups(fake))
 
 
-async def test_where_one_broker_is_open_another_is_opened_and_nobody_waits_for_it() -> None:
+async def test_where_one_broker_is_open_another_is_opened_and_nobody_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("wire.net.pool.PREPARED_AFTER_S", 0.001)
     async with client(3, opened=False) as (fake, cluster):
         assert accepted(fake) == [1, 0, 0]
         fake.brokers[0].cut_off()

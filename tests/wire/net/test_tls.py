@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.doubles.certificates import KEY_PASSWORD, Certificates
-from tests.doubles.fake_cluster import FakeBroker, FakeCluster
+from tests.doubles.fake_cluster import FakeBroker
 from tests.doubles.sasl_broker import RIGHT, SaslScripts
+from tests.doubles.tls_broker import broker_behind
 from wire.messages.metadata import MetadataRequest
 from wire.net import AuthenticationFailed, BrokerUnreachable, open_cluster
 from wire.net.security import Mechanism, Sasl, Security, Tls
@@ -58,27 +60,6 @@ async def echo(context: ssl.SSLContext) -> AsyncIterator[Address]:
         start = partial(trio.serve_ssl_over_tcp, serve, 0, context, host="127.0.0.1")
         (listener,) = await nursery.start(start)
         yield listener.transport_listener.socket.getsockname()
-        nursery.cancel_scope.cancel()
-
-
-@asynccontextmanager
-async def broker_behind(context: ssl.SSLContext) -> AsyncIterator[FakeBroker]:
-    """Run a fake broker behind TLS."""
-    cluster = FakeCluster()
-    broker = cluster.brokers[0] = FakeBroker(cluster, 0)
-
-    async def serve(stream: trio.SSLStream[trio.SocketStream]) -> None:
-        try:
-            await stream.do_handshake()
-        except trio.BrokenResourceError:
-            return
-        await broker.serve(stream)
-
-    async with trio.open_nursery() as nursery:
-        start = partial(trio.serve_ssl_over_tcp, serve, 0, context, host="127.0.0.1")
-        (listener,) = await nursery.start(start)
-        broker.address = listener.transport_listener.socket.getsockname()
-        yield broker
         nursery.cancel_scope.cancel()
 
 
@@ -177,8 +158,16 @@ async def test_a_certificate_of_another_authority_is_not_trusted(
     certificates: Certificates,
 ) -> None:
     async with broker_behind(server_context(certificates, certificates.broker)) as broker:
-        with pytest.raises(AuthenticationFailed, match=r"dc2: 127.*certificate is not trusted"):
+        said = r"dc2: 127.*certificate is not trusted: .* \(trusted is /.*/strange\.pem\)$"
+        with pytest.raises(AuthenticationFailed, match=said):
             await ask(broker, Tls(ca=certificates.strange_ca))
+
+
+async def test_a_certificate_that_has_expired_is_not_trusted(certificates: Certificates) -> None:
+    async with broker_behind(server_context(certificates, certificates.expired)) as broker:
+        said = r"dc2: 127.*is not trusted: certificate has expired \(trusted is /.*/ca\.pem\)$"
+        with pytest.raises(AuthenticationFailed, match=said):
+            await ask(broker, Tls(ca=certificates.ca))
 
 
 async def test_a_certificate_for_another_host_is_trusted_only_when_asked_for(
@@ -190,9 +179,15 @@ async def test_a_certificate_for_another_host_is_trusted_only_when_asked_for(
         assert await ask(broker, Tls(ca=certificates.ca, checks_hostname=False)) == 1
 
 
-async def test_a_broker_that_wants_a_client_certificate_and_gets_none_says_so(
-    certificates: Certificates,
+@pytest.mark.parametrize("is_expired", [False, True], ids=["none", "expired"])
+async def test_a_broker_that_wants_a_client_certificate_says_what_is_wrong_with_ours(
+    certificates: Certificates, *, is_expired: bool
 ) -> None:
+    ours, said = Tls(ca=certificates.ca), r"certificate required \(shown is no cert"
+    if is_expired:
+        expired = certificates.expired_client
+        ours = replace(ours, certificate=expired, key=certificates.key(expired))
+        said = r"certificate expired \(shown is /.*/expired-client\.pem\)$"
     context = server_context(certificates, certificates.broker, wants_client=True)
 
     def refuse(listener: socket.socket) -> None:
@@ -206,12 +201,12 @@ async def test_a_broker_that_wants_a_client_certificate_and_gets_none_says_so(
                 deque(iter(partial(left_open.recv, 4096), b""), maxlen=0)
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        security = Security(tls=Tls(ca=certificates.ca))
+        security = Security(tls=ours)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.to_thread.run_sync, refuse, listener)
             address = listener.getsockname()
             async with open_cluster([address], client_id="test", security=security) as cluster:
-                with pytest.raises(AuthenticationFailed, match="certificate required"):
+                with pytest.raises(AuthenticationFailed, match=said):
                     await cluster.request(METADATA)
 
 
@@ -251,7 +246,7 @@ async def test_a_port_without_tls_is_named(certificates: Certificates) -> None:
 
 
 async def test_files_that_were_renewed_are_read_again(
-    certificates: Certificates, tmp_path: Path
+    certificates: Certificates, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     trusted = tmp_path / "trusted.pem"
     shutil.copy(certificates.strange_ca, trusted)
@@ -261,6 +256,22 @@ async def test_files_that_were_renewed_are_read_again(
             await dial(address)
         shutil.copy(certificates.ca, trusted)
         (await dial(address)).close()
-        trusted.unlink()
-        with pytest.raises(AuthenticationFailed, match=r"TLS files: .*trusted\.pem"):
+        for broken in (lambda: trusted.write_text("half"), trusted.unlink):
+            broken()
+            for _ in range(2):
+                (await dial(address)).close()
+        said = f"trusted is {trusted}; shown is no certificate: not used, the last one still is: "
+        assert [message.startswith(said) for message in caplog.messages] == [True, True]
+
+
+async def test_files_that_cannot_be_used_from_the_beginning_are_named_and_read_again(
+    certificates: Certificates, tmp_path: Path
+) -> None:
+    trusted = tmp_path / "trusted.pem"
+    async with echo(server_context(certificates, certificates.broker)) as address:
+        dial = TlsDial(Tls(ca=trusted, key_path="clusters.dc2.ssl"))
+        said = rf"TLS files: No such file .* \(trusted is clusters\.dc2\.ssl\.ca: {trusted}; shown"
+        with pytest.raises(AuthenticationFailed, match=said):
             await dial(address)
+        shutil.copy(certificates.ca, trusted)
+        (await dial(address)).close()

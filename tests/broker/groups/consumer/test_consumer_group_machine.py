@@ -12,7 +12,7 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from broker.groups.consumer.group import ConsumerGroup, State
+from broker.groups.consumer.group import ConsumerGroup, ConsumerGroupState
 from broker.groups.consumer.partitions import NONE, Partitions, TopicIdPartition, gathered
 from broker.groups.settings import ConsumerGroupSettings, GroupSettings
 from tests.broker.groups.driver import GROUP, Driver
@@ -133,7 +133,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
             self.driver.advance(1_000)
         group = self._group
         assert group is not None
-        assert group.state is State.STABLE
+        assert group.state is ConsumerGroupState.STABLE
         assert group.members.keys() == {client.member_id for client in self.clients}
         owned = Counter(partition for client in self.clients for partition in client.owned)
         assert owned == Counter(self._wanted())

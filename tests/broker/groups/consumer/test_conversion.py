@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.groups.consumer.group import State
+from broker.groups.consumer.group import ConsumerGroupState
 from broker.groups.settings import ConsumerGroupSettings, GroupSettings, MigrationPolicy
 from broker.groups.states import GroupState
 from broker.groups.subscription import decode_assignment, encode_assignment
@@ -71,7 +71,7 @@ def test_a_group_in_use_is_upgraded_member_by_member(driver: Driver) -> None:
     old = classic_member(driver)
     assert driver.beat("new").member_epoch == 2
     group = driver.consumer_group
-    assert group.state is State.RECONCILING
+    assert group.state is ConsumerGroupState.RECONCILING
     assert driver.restarted().consumer_group.members == group.members
     assert len(group.members[old.member_id].owned) == 4, "nobody has given anything up"
 
@@ -93,7 +93,7 @@ def test_a_group_in_use_is_upgraded_member_by_member(driver: Driver) -> None:
     driver.leave(old.member_id)
     driver.beat("new", driver.consumer_group.members["new"].epoch)
     assert len(driver.consumer_group.members["new"].owned) == 4
-    assert driver.consumer_group.state is State.STABLE
+    assert driver.consumer_group.state is ConsumerGroupState.STABLE
 
 
 def test_members_that_wait_for_a_rebalance_join_anew_after_an_upgrade(driver: Driver) -> None:
@@ -152,7 +152,7 @@ def test_a_group_stays_of_the_new_protocol_where_a_downgrade_is_not_allowed() ->
     driver.beat("new", -1)
     assert driver.heartbeat(old.member_id, generation) is ErrorCode.REBALANCE_IN_PROGRESS
     assert len(synced(driver, rejoin(driver, old.member_id))) == 4
-    assert driver.consumer_group.state is State.STABLE
+    assert driver.consumer_group.state is ConsumerGroupState.STABLE
 
 
 def test_a_classic_member_joins_a_group_of_the_new_protocol(driver: Driver) -> None:
@@ -169,7 +169,7 @@ def test_a_classic_member_joins_a_group_of_the_new_protocol(driver: Driver) -> N
     assert driver.heartbeat(joined.member_id, generation) is ErrorCode.REBALANCE_IN_PROGRESS
     again = rejoin(driver, joined.member_id)
     assert len(synced(driver, again)) == 2
-    assert driver.consumer_group.state is State.STABLE
+    assert driver.consumer_group.state is ConsumerGroupState.STABLE
 
 
 def test_a_classic_member_that_falls_silent_is_fenced(driver: Driver) -> None:

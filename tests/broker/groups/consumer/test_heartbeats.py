@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from broker.groups.consumer.group import State
+from broker.groups.consumer.group import ConsumerGroupState
 from broker.groups.consumer.member import Member, MemberState
 from broker.groups.consumer.partitions import Partitions, TopicIdPartition, gathered
 from broker.groups.settings import ConsumerGroupSettings, GroupSettings
@@ -43,7 +43,7 @@ def test_the_only_member_gets_everything_at_once(driver: Driver) -> None:
     answer = driver.beat("a")
     assert (answer.member_id, answer.member_epoch, answer.heartbeat_interval_ms) == ("a", 1, 5_000)
     assert assigned(answer) == orders(0, 1, 2, 3)
-    assert driver.consumer_group.state is State.STABLE
+    assert driver.consumer_group.state is ConsumerGroupState.STABLE
 
 
 def test_a_heartbeat_that_changes_nothing_is_told_nothing_and_writes_nothing(
@@ -73,7 +73,7 @@ def test_a_newcomer_gets_what_the_others_have_given_up(driver: Driver) -> None:
 
     assert driver.beat("a", 1, owned=kept).member_epoch == 2
     assert assigned(driver.beat("b", 2)) == orders(0, 1, 2, 3) - kept
-    assert driver.consumer_group.state is State.STABLE
+    assert driver.consumer_group.state is ConsumerGroupState.STABLE
 
 
 def test_a_member_that_leaves_frees_its_partitions_for_the_next_heartbeat(driver: Driver) -> None:
@@ -81,7 +81,7 @@ def test_a_member_that_leaves_frees_its_partitions_for_the_next_heartbeat(driver
     driver.beat("b")
     left = driver.beat("a", -1)
     assert (left.error_code, left.member_epoch) == (ErrorCode.NONE, -1)
-    assert driver.consumer_group.state is State.ASSIGNING
+    assert driver.consumer_group.state is ConsumerGroupState.ASSIGNING
     assert assigned(driver.beat("b", 2)) == orders(0, 1, 2, 3)
 
 
@@ -92,7 +92,7 @@ def test_a_silent_member_is_fenced_when_its_session_is_over(driver: Driver) -> N
     driver.advance(SESSION_MS - 1)
     assert "a" in driver.consumer_group.members
     driver.advance(1)
-    assert driver.consumer_group.state is State.EMPTY
+    assert driver.consumer_group.state is ConsumerGroupState.EMPTY
     assert driver.beat("a", 1).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 

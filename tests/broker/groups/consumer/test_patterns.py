@@ -77,6 +77,24 @@ async def test_others_wait_for_one_pattern_at_a_time_however_many_there_are() ->
     assert turns >= 20 * 5
 
 
+async def test_others_have_their_turn_after_each_name_of_a_pattern_that_takes_long() -> None:
+    turns = 0
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    names = [f"{number}" + "x" * 240 for number in range(AT_ONCE)]
+    matches = PatternMatches(cluster(*names))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(take_turns)
+        assert len(await matches.of(r"\d(?:(?:xy?)?x?[a-y]?){0,500}") or ()) == AT_ONCE
+        nursery.cancel_scope.cancel()
+    assert turns >= AT_ONCE
+
+
 async def test_not_more_patterns_are_remembered_than_are_in_use() -> None:
     matches = PatternMatches(cluster("orders"))
     for number in range(2 * MOST_REMEMBERED):
@@ -85,7 +103,7 @@ async def test_not_more_patterns_are_remembered_than_are_in_use() -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(", "(?=a)b", r"(a)\1", "((x?y?){30}){30}", "x" * (MOST_CHARACTERS + 1)]
+    "pattern", ["(", "(?=a)b", r"(a)\1", "((x?y?z?w?){30}){30}", "x" * (MOST_CHARACTERS + 1)]
 )
 async def test_a_pattern_that_cannot_be_used_is_refused_and_matches_nothing(pattern: str) -> None:
     with pytest.raises(BadPattern):
@@ -103,3 +121,15 @@ def test_no_pattern_takes_long(pattern: str) -> None:
     began = process_time()
     assert compiled(pattern).fullmatch("a" * 249) is None or pattern == "(a|aa)+$"
     assert process_time() - began < 1
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(" * 999 + "a*" + ")" * 999, "((a*)*b?)*" * 200, "(a*)*" * 400],
+    ids=["nested", "repeated", "in a row"],
+)
+def test_groups_cost_nothing_because_nobody_asks_what_they_matched(pattern: str) -> None:
+    regexp = compiled(pattern)
+    began = process_time()
+    regexp.fullmatch("a" * 249)
+    assert process_time() - began < 0.05

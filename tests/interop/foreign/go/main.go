@@ -5,12 +5,17 @@
 // `new-` its members speak the new group protocol (KIP-848). With `transactions` the records are
 // committed in transactions, before each of which one is aborted.
 //
-//	interop BOOTSTRAP TOPIC RECORDS name|pattern|new-name|new-pattern|transactions
+// With `rights` it is refused, gives itself the right to write, and takes it away again. With
+// `quota` it writes records of 10 kB one by one, and tells for how long it was told to rest.
+// SASL_USER and SASL_PASSWORD of the environment are who it is.
+//
+//	interop BOOTSTRAP TOPIC RECORDS name|pattern|new-name|new-pattern|transactions|rights|quota
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -19,7 +24,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
 )
 
 const keys = 100
@@ -35,11 +43,33 @@ type report struct {
 func main() {
 	seeds := strings.Split(os.Args[1], ",")
 	topic := os.Args[2]
+	switch os.Args[4] {
+	case "write":
+		write(seeds, topic)
+		return
+	case "read":
+		read(seeds, topic)
+		return
+	case "sarama-write":
+		saramaWrite(seeds, topic)
+		return
+	case "sarama-read":
+		saramaRead(seeds, topic)
+		return
+	}
 	count, err := strconv.Atoi(os.Args[3])
 	check(err)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 
+	switch os.Args[4] {
+	case "rights":
+		check(json.NewEncoder(os.Stdout).Encode(rights(ctx, seeds, topic)))
+		return
+	case "quota":
+		check(json.NewEncoder(os.Stdout).Encode(limited(ctx, seeds, topic, count)))
+		return
+	}
 	found := report{}
 	if os.Args[4] == "transactions" {
 		found.Produced = transact(ctx, seeds, topic, count)
@@ -49,6 +79,75 @@ func main() {
 	found.consume(ctx, seeds, topic, count)
 	found.Reread = again(seeds, topic)
 	check(json.NewEncoder(os.Stdout).Encode(found))
+}
+
+// rights writes without the right, with it, and without it again.
+func rights(ctx context.Context, seeds []string, topic string) map[string]int {
+	who := plain.Auth{User: os.Getenv("SASL_USER"), Pass: os.Getenv("SASL_PASSWORD")}
+	client, err := kgo.NewClient(kgo.SeedBrokers(seeds...), kgo.SASL(who.AsMechanism()))
+	check(err)
+	defer client.Close()
+	found := map[string]int{"refused": 0, "written": 0}
+	write := func(isWanted func(error) bool, as string) {
+		for ctx.Err() == nil {
+			if isWanted(client.ProduceSync(ctx, record(topic, 0)).FirstErr()) {
+				found[as]++
+				return
+			}
+			time.Sleep(50 * time.Millisecond) // brokers hear of rights one after the other
+		}
+	}
+	refused := func(err error) bool { return errors.Is(err, kerr.TopicAuthorizationFailed) }
+	written := func(err error) bool { return err == nil }
+	write(refused, "refused")
+	given := kmsg.NewCreateACLsRequestCreation()
+	given.ResourceType, given.ResourceName = kmsg.ACLResourceTypeTopic, topic
+	given.ResourcePatternType, given.PermissionType = kmsg.ACLResourcePatternTypeLiteral, kmsg.ACLPermissionTypeAllow
+	given.Principal, given.Host, given.Operation = "User:"+who.User, "*", kmsg.ACLOperationWrite
+	create := kmsg.NewCreateACLsRequest()
+	create.Creations = append(create.Creations, given)
+	created, err := create.RequestWith(ctx, client)
+	check(err)
+	check(kerr.ErrorForCode(created.Results[0].ErrorCode))
+	write(written, "written")
+	filter := kmsg.NewDeleteACLsRequestFilter()
+	filter.ResourceType, filter.ResourceName = given.ResourceType, &topic
+	filter.ResourcePatternType, filter.PermissionType = given.ResourcePatternType, given.PermissionType
+	filter.Principal, filter.Operation = &given.Principal, given.Operation
+	remove := kmsg.NewDeleteACLsRequest()
+	remove.Filters = append(remove.Filters, filter)
+	removed, err := remove.RequestWith(ctx, client)
+	check(err)
+	check(kerr.ErrorForCode(removed.Results[0].ErrorCode))
+	write(refused, "refused")
+	return found
+}
+
+// throttled adds up for how long brokers told the client to rest.
+type throttled struct{ rest time.Duration }
+
+func (t *throttled) OnBrokerThrottle(_ kgo.BrokerMetadata, interval time.Duration, _ bool) {
+	t.rest += interval
+}
+
+// limited writes so many records of 10 kB, and tells how long that took.
+func limited(ctx context.Context, seeds []string, topic string, count int) map[string]int {
+	told := &throttled{}
+	client, err := kgo.NewClient(
+		kgo.SeedBrokers(seeds...),
+		kgo.ClientID(topic),
+		kgo.ProducerBatchCompression(kgo.NoCompression()),
+		kgo.WithHooks(told),
+	)
+	check(err)
+	defer client.Close()
+	began := time.Now()
+	for range count {
+		large := &kgo.Record{Topic: topic, Value: make([]byte, 10_000)}
+		check(client.ProduceSync(ctx, large).FirstErr())
+	}
+	took := int(time.Since(began).Milliseconds())
+	return map[string]int{"took_ms": took, "told_ms": int(told.rest.Milliseconds())}
 }
 
 // produce returns how many records were acknowledged.

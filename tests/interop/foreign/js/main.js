@@ -4,13 +4,25 @@
 // With `pattern` the group subscribes to a regular expression that only the topic matches. With
 // `transactions` the records are committed in transactions, before each of which one is aborted.
 //
-//   node main.js BOOTSTRAP TOPIC RECORDS name|pattern|transactions
-const { CompressionTypes, Kafka, logLevel } = require('kafkajs')
+// With `rights` it is refused, gives itself the right to write, and takes it away again. With
+// `quota` it writes records of 10 kB one by one, and tells how long that took. SASL_USER and
+// SASL_PASSWORD of the environment are who it is.
+//
+//   node main.js BOOTSTRAP TOPIC RECORDS name|pattern|transactions|rights|quota
+const kafkajs = require('kafkajs')
+const { CompressionTypes, Kafka, logLevel } = kafkajs
 
 const KEYS = 100
 const [bootstrap, topic, records, how] = process.argv.slice(2)
 const count = Number(records)
-const kafka = new Kafka({ brokers: bootstrap.split(','), logLevel: logLevel.NOTHING })
+const username = process.env.SASL_USER
+const sasl = { mechanism: 'plain', username, password: process.env.SASL_PASSWORD }
+const kafka = new Kafka({
+  brokers: bootstrap.split(','),
+  clientId: topic,
+  logLevel: logLevel.NOTHING,
+  ...(how === 'rights' ? { sasl } : {}),
+})
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
@@ -81,7 +93,65 @@ async function again() {
   return read
 }
 
+async function rights() {
+  const found = { refused: 0, written: 0 }
+  const producer = kafka.producer({ retry: { retries: 0 } })
+  await producer.connect()
+  const outcome = async () => {
+    try {
+      await producer.send({ topic, messages: [{ value: '0' }] })
+      return 'written'
+    } catch (error) {
+      return /not authorized to access topics/i.test(error.message) ? 'refused' : error.message
+    }
+  }
+  const write = async (wanted) => {
+    const deadline = Date.now() + 60000
+    let came = await outcome()
+    while (came !== wanted && Date.now() < deadline) {
+      await pause(50) // brokers hear of rights one after the other
+      came = await outcome()
+    }
+    if (came !== wanted) throw new Error(`not ${wanted}: ${came}`)
+    found[wanted] += 1
+  }
+  const given = {
+    resourceType: kafkajs.AclResourceTypes.TOPIC,
+    resourceName: topic,
+    resourcePatternType: kafkajs.ResourcePatternTypes.LITERAL,
+    principal: `User:${username}`,
+    host: '*',
+    operation: kafkajs.AclOperationTypes.WRITE,
+    permissionType: kafkajs.AclPermissionTypes.ALLOW,
+  }
+  const admin = kafka.admin()
+  await admin.connect()
+  await write('refused')
+  await admin.createAcls({ acl: [given] })
+  await write('written')
+  await admin.deleteAcls({ filters: [given] })
+  await write('refused')
+  await admin.disconnect()
+  await producer.disconnect()
+  return found
+}
+
+async function limited() {
+  const producer = kafka.producer()
+  await producer.connect()
+  const began = Date.now()
+  for (let number = 0; number < count; number += 1) {
+    await producer.send({ topic, messages: [{ value: Buffer.alloc(10000) }] })
+  }
+  await producer.disconnect()
+  return { took_ms: Date.now() - began }
+}
+
 async function main() {
+  if (how === 'rights' || how === 'quota') {
+    console.log(JSON.stringify(await (how === 'rights' ? rights() : limited())))
+    return
+  }
   const produced = await produce()
   const found = await consume()
   const reread = await again()

@@ -1,0 +1,42 @@
+"""How long ago the last promotion ended, for the cool-down behind it. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from failover.journal.journal import Journal
+from failover.journal.steps import PromotionState
+
+
+def last_word_ms(journal: Journal) -> int:
+    """Return the latest time that a journal has, by the wall clock of whoever wrote it."""
+    steps = (step.ended_ms or step.started_ms for step in journal.steps)
+    return max([journal.started_ms, journal.switched_ms or 0, *steps])
+
+
+@dataclass(slots=True)
+class LastPromotion:
+    """Knows since when which promotion is the last, by one clock; others' clocks count less.
+
+    Of one that ended while this process looked on, its own clock tells. Of an earlier one the
+    journal does, unless its times lie ahead of this machine's: then, and where the journal is lost,
+    the time counts from the first look.
+    """
+
+    _last: tuple[int, PromotionState | None] | None = None
+    _seen_ms: int = 0
+    _before_ms: int = 0
+    """How long it had been over when it was seen first."""
+
+    def see(
+        self, journals: Sequence[Journal], active_epoch: int, *, wall_ms: int, now_ms: int
+    ) -> int | None:
+        """Return how long ago the last promotion ended; None where there was none."""
+        last = max(journals, key=lambda journal: journal.epoch, default=None)
+        epoch = max(active_epoch, 0 if last is None else last.epoch)
+        present = (epoch, None if last is None else last.state)
+        if present != self._last:
+            is_first_look = self._last is None
+            self._last, self._seen_ms, self._before_ms = present, now_ms, 0
+            if is_first_look and last is not None and last.epoch == epoch:
+                self._before_ms = max(0, wall_ms - last_word_ms(last))
+        return None if epoch == 0 else self._before_ms + now_ms - self._seen_ms

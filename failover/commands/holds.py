@@ -1,0 +1,41 @@
+"""`failover hold` and `release`."""
+
+from failover.automatic.hold import hold_here, put_hold, take_hold_away
+from failover.commands.running import show
+from failover.journal.journals import find_unfinished, read_journals
+from runtime.configuration.witness_session import open_witness
+from runtime.process.clock import now_ms
+from runtime.process.output import complain
+from runtime.program.command import Options
+from runtime.program.program import ExitStatus
+
+
+async def hold(options: Options) -> int:
+    """Keep promotions from beginning; say what is under way already."""
+    new = hold_here("failover hold", options.reason, now_ms())
+    coordination = options.configuration.coordination
+    paths = coordination.paths
+    async with open_witness(coordination) as zookeeper:
+        replaced = await put_hold(zookeeper, paths, new)
+        await zookeeper.sync()
+        by_set = [one.coordination.paths for one in options.configuration.by_set().values()]
+        begun = [find_unfinished(await read_journals(zookeeper, one)) for one in by_set]
+    if replaced is not None:
+        show(f"replaces: {replaced}")
+    show(str(new))
+    for unfinished in filter(None, begun):
+        complain(
+            "failover",
+            f"the {unfinished.kind} promotion of {unfinished.site} (epoch {unfinished.epoch}) has"
+            " begun already; `failover abort` takes it back before its switch",
+        )
+    return ExitStatus.DONE
+
+
+async def release(options: Options) -> int:
+    """Let promotions begin again."""
+    coordination = options.configuration.coordination
+    async with open_witness(coordination) as zookeeper:
+        ended = await take_hold_away(zookeeper, coordination.paths)
+    show("nobody held promotions" if ended is None else f"released; until now: {ended}")
+    return ExitStatus.DONE

@@ -1,0 +1,146 @@
+"""`failover promote`, `plan` and `abort`."""
+
+import json
+from collections.abc import Mapping
+
+from failover.commands.running import show
+from failover.commands.set_choice import choose_sets
+from failover.journal.journal import Journal
+from failover.journal.steps import PromotionKind, PromotionState, StepName
+from failover.planning.plan import PromotionRequest
+from failover.promote import (
+    PromotionRefused,
+    make_plan,
+    open_controller,
+    plan_lines,
+    promotion_document,
+)
+from failover.view.report import has_slipped, hooks_left, left_steps, summary
+from runtime.configuration.config import Configuration
+from runtime.process.clock import now_ms
+from runtime.process.output import complain, print_nowhere
+from runtime.process.patient_output import printing_aside
+from runtime.program.command import Options
+from runtime.program.program import ExitStatus
+
+
+def show_if_anybody_reads(line: str) -> None:
+    """Print one line of a promotion, which goes on when a pipe is closed or a disk is full."""
+    try:
+        show(line)
+    except OSError as fault:
+        print_nowhere()
+        complain(
+            "failover",
+            f"nothing more can be shown ({fault.strerror}); the promotion goes on to its end",
+        )
+
+
+async def promote(options: Options) -> int:
+    """Promote a site, or resume its unfinished promotion."""
+    request = _request(options)
+    started_ms = now_ms()
+    _require_known(options.configuration, request.site)
+    chosen = await choose_sets(options)
+    moved: list[str] = []
+    statuses: list[int] = []
+    try:
+        for of_set in chosen:
+            journal = await _promote(of_set, request, started_ms)
+            statuses.append(exit_status(journal))
+            if journal.state is not PromotionState.DONE:
+                break
+            moved.append(str(of_set.topic_set))
+    finally:
+        if len(chosen) > 1 and len(moved) < len(chosen):
+            stay = [str(one.topic_set) for one in chosen][len(moved) :]
+            told = f"moved: {', '.join(moved) or 'no set'}; not moved: {', '.join(stay)}"
+            complain("failover", told)
+    return max(statuses)
+
+
+async def _promote(
+    configuration: Configuration, request: PromotionRequest, started_ms: int
+) -> Journal:
+    """Promote a site for one set of topics, tell how it went, and return the journal."""
+    async with printing_aside("failover", _show_in_process) as tell:
+        if configuration.topic_set is not None:
+            tell(f"set {configuration.topic_set}:")
+        async with open_controller(configuration, tell) as controller:
+            journal = await controller.promote(request, started_ms)
+        for line in summary(journal):
+            if journal.state is PromotionState.DONE:
+                tell(line)
+            else:
+                complain("failover", line)
+    return journal
+
+
+def _show_in_process(line: str) -> None:
+    """Print where standard output is no file of the system; looked up late, for tests to watch."""
+    show_if_anybody_reads(line)
+
+
+async def abort(options: Options) -> int:
+    """Take back the unfinished promotion."""
+    async with printing_aside("failover", _show_in_process) as tell:
+        async with open_controller(options.configuration, tell) as controller:
+            journal = await controller.abort()
+        for line in summary(journal):
+            tell(line)
+    is_whole = not left_steps(journal) and not hooks_left(journal)
+    return ExitStatus.DONE if is_whole else ExitStatus.FAILED
+
+
+def exit_status(journal: Journal) -> int:
+    """Return 0 for a promotion that is done, 2 for one refused at the fence, 1 for a rollback.
+
+    1 also for one that is done, where something is on the old site alone or that is not known.
+    """
+    if journal.state is PromotionState.DONE:
+        return ExitStatus.FAILED if has_slipped(journal) else ExitStatus.DONE
+    went_past_fence = set(journal.step_states) - {
+        StepName.PREFLIGHT,
+        StepName.ANNOUNCE,
+        StepName.FENCE,
+    }
+    return ExitStatus.FAILED if went_past_fence else ExitStatus.BAD_INPUT
+
+
+async def plan(options: Options) -> int:
+    """Print what promote would do."""
+    request = _request(options)
+    _require_known(options.configuration, request.site)
+    documents: list[Mapping[str, object]] = []
+    for of_set in await choose_sets(options):
+        decision = await make_plan(of_set, request)
+        document = promotion_document(decision, of_set, request)
+        name = of_set.topic_set
+        documents.append(document if name is None else {"set": name, **document})
+        if not options.json:
+            lines = plan_lines(decision, of_set, request)
+            for line in lines if name is None else (f"set {name}:", *lines):
+                show(line)
+    if options.json:
+        found = documents[0] if len(documents) == 1 else documents
+        for line in json.dumps(found, indent=2).splitlines():
+            show(line)
+    return ExitStatus.DONE
+
+
+def _request(options: Options) -> PromotionRequest:
+    kind = PromotionKind.SOURCE_LOST if options.source_lost else PromotionKind.PLANNED
+    return PromotionRequest(
+        site=options.site,
+        kind=kind,
+        force=options.force,
+        accepts_loss=options.accept_loss,
+        without_hooks=options.without_hooks,
+        despite_hold=options.despite_hold,
+    )
+
+
+def _require_known(configuration: Configuration, site: str) -> None:
+    if site not in configuration.clusters:
+        known = ", ".join(sorted(configuration.clusters))
+        raise PromotionRefused(f"unknown site {site} (the file has {known})")

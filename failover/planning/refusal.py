@@ -1,0 +1,42 @@
+"""Why a promotion may not begin: a line for people, and a word for metrics. Pure."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Cause(StrEnum):
+    """What is in the way of a promotion, in a word that a metric can carry."""
+
+    UNKNOWN_SITE = "unknown-site"
+    ACTIVE_ALREADY = "active-already"
+    UNFINISHED = "unfinished"
+    NO_FLOW = "no-flow"
+    CONFIGURATION = "configuration"
+    TARGET_SILENT = "target-silent"
+    SOURCE_SILENT = "source-silent"
+    SOURCE_ANSWERS = "source-answers"
+    NO_MIRROR = "no-mirror"
+    UNFENCEABLE = "unfenceable"
+    OTHER_LOG = "other-log"
+    WITNESS_OUTDATED = "witness-outdated"
+    STANDSTILL = "standstill"
+    OTHER_FILE = "other-file"
+    TARGET_DIFFERS = "target-differs"
+    LOSS = "loss"
+    MAP_WRITERS = "map-writers"
+    NOTHING_MOVES = "nothing-moves"
+    TOO_LARGE = "too-large"
+    BEHIND = "behind"
+    PLAIN_CONSUMERS = "plain-consumers"
+    CUT_GROUP = "cut-group"
+    HOOK = "hook"
+    HOLD = "hold"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """The promotion may not begin; `reason` is one line that names what is in the way."""
+
+    reason: str
+    cause: Cause = field(default=Cause.OTHER, compare=False)

@@ -1,0 +1,118 @@
+"""Whether each idle site could be promoted now, asked for again and again, as metrics.
+
+What could not be looked at is no answer: the gauges of a site disappear until it is.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Final
+
+import trio
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from failover.hooks.hook_plan import why_not_runnable
+from failover.journal.journal import JournalUnreadable
+from failover.journal.steps import PromotionKind
+from failover.planning.plan import PromotionRequest, decide
+from failover.planning.readiness import Readiness, judge_readiness
+from failover.view.snapshot import take_snapshot
+from runtime.configuration.config import Configuration
+from runtime.configuration.witness_session import open_witness
+from runtime.coordination.witness import WitnessGarbled
+from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperFault
+from runtime.pair.opening import PairContradicted, PairUnknown
+from runtime.process.clock import wall_ms
+from runtime.process.fault_note import FaultNote
+from runtime.process.unforeseen import keep_at_work
+
+GAUGE: Final = "failover_ready"
+
+
+class ReadinessCollector(Collector):
+    """What was found last of each idle site."""
+
+    def __init__(self) -> None:
+        self._found: Sequence[Readiness] = ()
+        self._looked_ms: int | None = None
+
+    def know(self, found: Sequence[Readiness], looked_ms: int) -> None:
+        """Show this."""
+        self._found, self._looked_ms = found, looked_ms
+
+    def know_nothing(self) -> None:
+        """Show no site: nobody could look."""
+        self._found = ()
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield what is known now."""
+        ready = GaugeMetricFamily(
+            GAUGE,
+            "1 while a planned promotion of the site could begin and close the active one at once;"
+            " 0 with what is in the way as the reason",
+            labels=["site", "reason"],
+        )
+        for one in self._found:
+            ready.add_metric([one.site, one.cause or ""], int(one.is_ready))
+        yield ready
+        looked = GaugeMetricFamily(
+            "failover_ready_checked_timestamp_seconds", "Unix time of the last look at all of it"
+        )
+        if self._looked_ms is not None:
+            looked.add_metric([], self._looked_ms / 1_000)
+        yield looked
+
+
+async def follow_readiness(configuration: Configuration, collector: ReadinessCollector) -> None:
+    """Look again and again until cancelled, in a new session each time."""
+    trouble = FaultNote("readiness")
+    await keep_at_work(partial(_follow, configuration, collector, trouble), trouble, "the look")
+
+
+async def _follow(
+    configuration: Configuration, collector: ReadinessCollector, trouble: FaultNote
+) -> None:
+    while True:
+        try:
+            async with open_witness(configuration.coordination) as zookeeper:
+                found = await look(configuration, zookeeper)
+        except (
+            ZooKeeperFault,
+            WitnessGarbled,
+            JournalUnreadable,
+            PairUnknown,
+            PairContradicted,
+        ) as fault:
+            collector.know_nothing()
+            trouble.note(f"not known: {fault}")
+        except Exception:
+            collector.know_nothing()
+            raise
+        else:
+            trouble.clear()
+            trouble.clear("the look")
+            collector.know(found, wall_ms())
+            for one in found:
+                if one.reason is None:
+                    trouble.clear(one.site)
+                else:
+                    trouble.note(f"{one.site} could not be promoted now: {one.reason}", one.site)
+        await trio.sleep(configuration.failover.readiness_interval_ms / 1_000)
+
+
+async def look(configuration: Configuration, zookeeper: ZooKeeper) -> list[Readiness]:
+    """Look at every site that a promotion could move to; raises what `take_snapshot` raises."""
+    found: list[Readiness] = []
+    hook_fault = why_not_runnable(configuration.failover.hooks)
+    for site in promotable(configuration):
+        snapshot = await take_snapshot(configuration, zookeeper, site)
+        if site == snapshot.active or snapshot.flow is None:
+            continue
+        decision = decide(snapshot, PromotionRequest(site=site, kind=PromotionKind.PLANNED))
+        found.append(judge_readiness(site, decision, configuration.failover, hook_fault=hook_fault))
+    return found
+
+
+def promotable(configuration: Configuration) -> list[str]:
+    """Return the sites that a flow leads to which moves with promotions."""
+    return sorted({flow.target for flow in configuration.flows if flow.heeds_promotions})

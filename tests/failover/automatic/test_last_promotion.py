@@ -1,0 +1,40 @@
+"""How long ago the last promotion was: by our own clock where we saw it, and never by no clock."""
+
+from dataclasses import replace
+
+from failover.automatic.last_promotion import LastPromotion
+from failover.journal.journal import Journal
+from failover.journal.steps import PromotionKind, PromotionState
+
+BEGUN = Journal(
+    epoch=4, site="dc2", source="dc1", kind=PromotionKind.SOURCE_LOST, started_ms=1_000_000
+)
+DONE = replace(BEGUN, state=PromotionState.DONE, switched_ms=1_005_000)
+
+
+def test_where_no_promotion_was_nothing_is_to_cool_down() -> None:
+    assert LastPromotion().see([], 0, wall_ms=5, now_ms=5) is None
+
+
+def test_of_one_that_was_over_at_the_first_look_its_journal_tells() -> None:
+    last = LastPromotion()
+    assert last.see([DONE], 4, wall_ms=1_105_000, now_ms=7) == 100_000
+    assert last.see([DONE], 4, wall_ms=9_999_999, now_ms=57) == 100_050
+
+
+def test_of_one_that_ended_before_our_eyes_no_clock_of_others_counts() -> None:
+    last = LastPromotion()
+    last.see([BEGUN], 3, wall_ms=1_000_000_000, now_ms=0)
+    assert last.see([DONE], 4, wall_ms=1_000_000_000, now_ms=50) == 0
+    assert last.see([DONE], 4, wall_ms=1_000_000_000, now_ms=80) == 30
+
+
+def test_a_journal_of_the_future_and_one_that_is_lost_count_from_the_first_look() -> None:
+    assert LastPromotion().see([DONE], 4, wall_ms=3, now_ms=0) == 0
+    assert LastPromotion().see([], 4, wall_ms=2_000_000, now_ms=0) == 0
+
+
+def test_one_that_was_taken_back_counts_too() -> None:
+    last, back = LastPromotion(), replace(BEGUN, epoch=5, state=PromotionState.ROLLED_BACK)
+    last.see([DONE], 4, wall_ms=2_000_000, now_ms=0)
+    assert last.see([DONE, back], 4, wall_ms=2_000_000, now_ms=90) == 0
