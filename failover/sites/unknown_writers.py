@@ -164,6 +164,7 @@ async def _find_unknown(
                     internal.topic,
                     writers,
                     None if internal.of_checkpoints else flow.mirrors,
+                    registered=known,
                 )
                 if without_numbers
                 else ForeignRecords()
@@ -302,12 +303,14 @@ async def read_writers(
             is_known = known is not None and await known.believes(producer_id, first, reading)
             is_registered = registered is not None and registered.believes(producer_id, first)
             for record in iterate_records(batch):
+                one = number_in(record.key, record.value)
                 if not is_known:
                     about = frozenset() if concerned is None else partition_of(record.key)
-                    written.note(producer_id, record.offset, about)
-                if is_registered:
-                    continue
-                if (one := number_in(record.key, record.value)) is not None:
+                    is_elsewhere = (
+                        one is not None and registered is not None and registered.is_of_another(one)
+                    )
+                    written.note(producer_id, record.offset, about, is_elsewhere=is_elsewhere)
+                if one is not None and not is_registered:
                     highest = max(written.numbers.get(one.registry, 0), one.number)
                     written.numbers[one.registry] = highest
     except CorruptBatch as fault:

@@ -187,12 +187,14 @@ class WitnessWriters:
         self._remember(known)
         return known
 
-    async def require_known(self, one: Registration) -> None:
+    async def is_elsewhere(self, one: Registration) -> bool:
         """Ask the witness again, all its servers in step, before it is called an old copy."""
-        if self._known is None or self._known.is_before(one):
+        known = self._known
+        if known is None or known.is_before(one):
             known = await self._asked()
             if known.is_before(one):
                 raise self._outdated(one, known)
+        return known.is_of_another(one)
 
     def _remember(self, known: MapWriters) -> None:
         self._require_newer(known)
@@ -227,8 +229,9 @@ class Anybody:
         """Raise WritersUnknown: nothing may be written."""
         raise WritersUnknown(self._reason)
 
-    async def require_known(self, _: Registration) -> None:
-        """Do nothing: nobody is called foreign."""
+    async def is_elsewhere(self, _: Registration) -> bool:
+        """Return False: nobody is called foreign."""
+        return False
 
     async def believes(self, _: int, __: int, ___: MapReading) -> bool:
         """Return True."""

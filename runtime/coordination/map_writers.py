@@ -139,6 +139,10 @@ class MapWriters:
         """Tell whether this knows the registry, and not that registration, nor adopts it."""
         return not self.adopts and one.registry == self.registry and one.number > self.number
 
+    def is_of_another(self, one: Registration) -> bool:
+        """Tell whether it is surely another registry's: those of earlier versions have no id."""
+        return bool(self.registry) and one.registry != self.registry
+
     def adopting(self) -> "MapWriters":
         """Return the same with its topic to be adopted as it is, by the next writer.
 
@@ -209,11 +213,13 @@ class ForeignWriter:
     speaks_of_ours: bool = False
     speaks_of_others: bool = False
     """Of other topics than those that the reader is concerned with."""
+    is_elsewhere: bool = False
+    """It has begun with a registration in another registry than the reader's."""
 
     @property
     def is_another_pairs(self) -> bool:
-        """Whether all that it says of partitions is of other topics."""
-        return self.speaks_of_others and not self.speaks_of_ours
+        """Whether it says so, or speaks of partitions, and of none of ours."""
+        return (self.speaks_of_others or self.is_elsewhere) and not self.speaks_of_ours
 
 
 @dataclass(slots=True)
@@ -222,7 +228,8 @@ class ForeignRecords:
 
     Pairs of other topics have their maps in the same topic, where their sites have the same names.
     A producer that speaks only of topics that the reader is not `concerned` with is of such a pair,
-    and nothing of it is counted or named.
+    and nothing of it is counted or named. So is one that is registered elsewhere and speaks of no
+    topic yet: a mirror that has just begun.
     """
 
     concerned: Callable[[str], bool] = _every_topic
@@ -259,8 +266,18 @@ class ForeignRecords:
         """Tell whether any may speak of such a topic."""
         return self.is_of_any or any(of(one.topic) for one in self.about)
 
-    def note(self, producer_id: int, offset: int, about: Set[TopicPartition] = frozenset()) -> None:
-        """Count one that speaks of these partitions; no mirror writes as a plain producer."""
+    def note(
+        self,
+        producer_id: int,
+        offset: int,
+        about: Set[TopicPartition] = frozenset(),
+        *,
+        is_elsewhere: bool = False,
+    ) -> None:
+        """Count one that speaks of these partitions; no mirror writes as a plain producer.
+
+        `is_elsewhere`: it says that its writer is registered in another registry.
+        """
         if not self.is_of_any and producer_id != WITHOUT_ID:
             self.about |= about
         writer = self.writers.get(producer_id)
@@ -271,6 +288,7 @@ class ForeignRecords:
             writer = self.writers[producer_id] = ForeignWriter(offset)
         writer.first = min(writer.first, offset)
         writer.count += 1
+        writer.is_elsewhere |= is_elsewhere
         for one in about:
             is_ours = self.concerned(one.topic)
             writer.speaks_of_ours |= is_ours
@@ -297,10 +315,9 @@ async def note_unbelieved(
 
     Raises WritersUnknown, of which WitnessOutdated is one.
     """
-    foreign.note(producer_id, record.offset, about)
-    registration = number_in(record.key, record.value)
-    if registration is not None:
-        await writers.require_known(registration)
+    one = number_in(record.key, record.value)
+    is_elsewhere = one is not None and await writers.is_elsewhere(one)
+    foreign.note(producer_id, record.offset, about, is_elsewhere=is_elsewhere)
 
 
 @dataclass(slots=True)
@@ -325,8 +342,11 @@ class Writers(Protocol):
     async def believes(self, producer_id: int, offset: int, reading: MapReading, /) -> bool:
         """Tell whether a batch is to be believed."""
 
-    async def require_known(self, one: Registration, /) -> None:
-        """Raise WitnessOutdated where the witness is older than a registration of its own."""
+    async def is_elsewhere(self, one: Registration, /) -> bool:
+        """Tell whether a registration is of another registry.
+
+        Raises WitnessOutdated where the witness is older than one of its own.
+        """
 
 
 def begun_writers(known: MapWriters, end: int, topic_id: str, now_ms: int) -> MapWriters:

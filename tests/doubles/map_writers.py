@@ -30,8 +30,9 @@ class MemoryWriters:
         self.known = replace(self.known.with_producer(producer_id, 0, in_log), registry="ab" * 16)
         return self.known.newest
 
-    async def require_known(self, one: Registration) -> None:
+    async def is_elsewhere(self, one: Registration) -> bool:
         assert not self.is_strict or not self.known.is_before(one)
+        return self.known.is_of_another(one)
 
     async def believes(self, producer_id: int, offset: int, _: MapReading) -> bool:
         return not self.is_strict or self.known.believes(producer_id, offset)

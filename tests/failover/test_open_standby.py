@@ -56,6 +56,16 @@ def stopped_by_foreign_records(sites: Sites, file: Path, topic: str) -> Iterator
         yield
 
 
+def begin_another_pair(sites: Sites, folder: Path) -> None:
+    """Have a mirror in the same internal topics that stops before it mirrors anything."""
+    topic = "opened-elsewhere"
+    create_topic(sites.dc1, topic)
+    (folder / "another").mkdir()
+    file = configure_both_ways(sites, folder / "another", "/p-opened-elsewhere", topic)
+    with run_mirror(file):
+        wait_mirroring(file)
+
+
 def restart(file: Path, topic: str, how: str) -> None:
     """Order the restart of a topic on the way to the standby."""
     ended = run_mirror_command("restart", "dc1->dc2", topic, file, how)
@@ -74,6 +84,7 @@ def test_what_others_wrote_to_a_standby_is_set_aside_and_both_streams_go_on(
 ) -> None:
     topic = "opened-aside"
     create_topic(sites.dc1, topic)
+    begin_another_pair(sites, tmp_path)
     file = configure_both_ways(sites, tmp_path, "/p-opened-aside", topic)
     with stopped_by_foreign_records(sites, file, topic):
         only_there = [("only there", "dc2", offset) for offset in range(20, 26)]

@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirror.workers.handover import Assignment
-from offset_translation.map_records import MirrorProducer, decode_key, decode_value
+from offset_translation.map_records import (
+    MirrorProducer,
+    decode_key,
+    decode_value,
+    mirror_producer,
+)
 from offset_translation.map_state import MapState
 from runtime.coordination.map_registry import MOST_FOREIGN, Anybody, WitnessWriters
 from runtime.coordination.map_writers import (
@@ -24,12 +29,14 @@ from runtime.coordination.map_writers import (
     WitnessOutdated,
     WritersUnknown,
     begun_writers,
+    note_unbelieved,
     number_in,
     number_record,
 )
 from runtime.coordination.witness import WitnessGarbled, WitnessPaths
 from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperUnreachable
 from tests.doubles.memory_nodes import MemoryNodes
+from wire.record_batch import Record
 from wire.topic_partition import TopicPartition
 
 PATHS = WitnessPaths(root="/dr")
@@ -288,15 +295,15 @@ async def test_a_witness_that_was_set_back_is_known_by_the_numbers_of_later_writ
     await writer.register(1_001)
     old_copy = nodes.nodes[NODE]
     newest = await writer.register(1_002)
-    await registry(nodes).require_known(newest)
+    assert not await registry(nodes).is_elsewhere(newest)
     nodes.nodes[NODE] = old_copy
     reader = registry(nodes)
     assert not await reader.believes(1_002, 5, MapReading())
     for one in (reader, registry(nodes)):
         with pytest.raises(WitnessOutdated, match=r"writer 2 .* it knows of 1, .*failover recover"):
-            await one.require_known(newest)
+            await one.is_elsewhere(newest)
     nodes.nodes[NODE] = (TO_ADOPT.encode(), 5)
-    await reader.require_known(newest)
+    assert not await reader.is_elsewhere(newest)
 
 
 async def test_who_has_seen_more_than_the_witness_writes_nothing_to_it() -> None:
@@ -332,7 +339,22 @@ async def test_writers_of_another_pair_on_the_same_cluster_say_nothing_of_this_w
     for producer_id in (1_001, 1_002):
         newest = await registry(theirs).register(producer_id)
     await registry(ours).begin(end=0, topic_id=MAP_ID)
-    await registry(ours).require_known(newest)
+    assert await registry(ours).is_elsewhere(newest)
+
+
+async def test_a_mirror_of_another_pair_that_has_just_begun_is_not_counted() -> None:
+    ours, theirs, foreign = MemoryNodes(), MemoryNodes(), ForeignRecords("orders".__eq__)
+    await registry(ours).begin(end=0, topic_id=MAP_ID)
+    key, value = number_record(await registry(theirs).register(1_001))
+    for offset, record in enumerate(
+        [(key, value), mirror_producer(MirrorProducer(producer_id=1_002, producer_epoch=0))]
+    ):
+        await note_unbelieved(registry(ours), foreign, 1_001, Record(offset, 0, *record))
+    assert foreign.count == 0
+    await note_unbelieved(
+        registry(ours), foreign, 1_001, Record(2, 0, b"", b""), {TopicPartition("orders", 0)}
+    )
+    assert foreign.count == 3, "whoever speaks of our topics is counted, wherever it is registered"
 
 
 def test_partitions_that_strangers_name_are_remembered_up_to_a_limit(
