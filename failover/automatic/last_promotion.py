@@ -13,13 +13,31 @@ def last_word_ms(journal: Journal) -> int:
     return max([journal.started_ms, journal.switched_ms or 0, *steps])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clocks:
+    """What time it is for this machine and for the witness, and when that wrote the last journal.
+
+    The witness's clock is that of the server that leads: it may change with it.
+    """
+
+    wall_ms: int
+    witness_ms: int
+    journal_ms: int
+    """0 where there is no journal."""
+
+    def least_since_ms(self, then_ms: int) -> int:
+        """Return how long ago it was what a journal says of itself, or its node: the least."""
+        return min(self.wall_ms, self.witness_ms) - max(then_ms, self.journal_ms)
+
+
 @dataclass(slots=True)
 class LastPromotion:
     """Knows since when which promotion is the last, by one clock; others' clocks count less.
 
     Of one that ended while this process looked on, its own clock tells. Of an earlier one the
-    journal does, unless its times lie ahead of this machine's: then, and where the journal is lost,
-    the time counts from the first look.
+    witness's clock and those of both machines do, and the shortest time counts: a clock that is
+    ahead or behind ends no cool-down early. Where it comes out below zero, and where the journal is
+    lost, the time counts from the first look.
     """
 
     _last: tuple[int, PromotionState | None] | None = None
@@ -28,7 +46,7 @@ class LastPromotion:
     """How long it had been over when it was seen first."""
 
     def see(
-        self, journals: Sequence[Journal], active_epoch: int, *, wall_ms: int, now_ms: int
+        self, journals: Sequence[Journal], active_epoch: int, *, clocks: Clocks, now_ms: int
     ) -> int | None:
         """Return how long ago the last promotion ended; None where there was none."""
         last = max(journals, key=lambda journal: journal.epoch, default=None)
@@ -38,5 +56,5 @@ class LastPromotion:
             is_first_look = self._last is None
             self._last, self._seen_ms, self._before_ms = present, now_ms, 0
             if is_first_look and last is not None and last.epoch == epoch:
-                self._before_ms = max(0, wall_ms - last_word_ms(last))
+                self._before_ms = max(0, clocks.least_since_ms(last_word_ms(last)))
         return None if epoch == 0 else self._before_ms + now_ms - self._seen_ms

@@ -6,14 +6,14 @@ controller's lease and does what `failover promote --source-lost` does, by the s
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
 import trio
 
 from failover.automatic.hold import read_hold
-from failover.automatic.last_promotion import LastPromotion
+from failover.automatic.last_promotion import Clocks, LastPromotion
 from failover.automatic.mirror_view import MirrorView
 from failover.automatic.quorum import (
     Agreement,
@@ -27,7 +27,7 @@ from failover.automatic.quorum import (
 from failover.automatic.votes import Polling, Sight, Vote, read_votes
 from failover.journal.commands_given import BY_SERVE
 from failover.journal.execute import RollbackStuck, StepFailed
-from failover.journal.journal import JournalUnreadable
+from failover.journal.journal import Journal, JournalUnreadable
 from failover.journal.journals import JournalReader, find_unfinished
 from failover.journal.lease import LeaseHeld, LeaseLost
 from failover.journal.steps import PromotionKind
@@ -150,6 +150,8 @@ class Voter:
         self._polling = Polling(place=config.voters[name])
         self._ballots = Ballots()
         self._last_promotion = LastPromotion()
+        self._has_voted = trio.Event()
+        """The vote's node tells what time it is for the witness."""
         self._mirror = MirrorView()
         self._verdict: Verdict | None = None
         self._refused: str | None = None
@@ -218,9 +220,11 @@ class Voter:
                 await zookeeper.set(path, data, version=node.version)
         except (NodeExists, NoNode, BadVersion) as raced:
             raise VoterTaken(f"somebody else writes the vote of {self._name}") from raced
+        self._has_voted.set()
 
     async def _count(self, zookeeper: ZooKeeper) -> None:
         reader = JournalReader(zookeeper, self._paths)
+        await self._has_voted.wait()
         while True:
             try:
                 verdict = await self._judge(zookeeper, reader)
@@ -252,7 +256,10 @@ class Voter:
             if unfinished is None
             else f"the {unfinished.kind} promotion of {unfinished.site} (epoch {unfinished.epoch})",
             since_last_ms=self._last_promotion.see(
-                journals, active.epoch, wall_ms=wall_ms(), now_ms=now
+                journals,
+                active.epoch,
+                clocks=await self._clocks(zookeeper, journals),
+                now_ms=now,
             ),
         )
         verdict = judge(self._ballots, self._config, circumstances, now)
@@ -261,6 +268,17 @@ class Voter:
         self._verdict = verdict
         self._collector.know(self._ballots.fresh(active.epoch, now), verdict)
         return verdict
+
+    async def _clocks(self, zookeeper: ZooKeeper, journals: Sequence[Journal]) -> Clocks:
+        """Return what time it is; of a vote that is gone, as of a session that ended, long ago."""
+        last = max((journal.epoch for journal in journals), default=0)
+        ours = await zookeeper.get(self._paths.vote(self._name))
+        written = await zookeeper.get(self._paths.journal(last)) if last else None
+        return Clocks(
+            wall_ms=wall_ms(),
+            witness_ms=0 if ours is None else ours.modified_ms,
+            journal_ms=0 if written is None else written.modified_ms,
+        )
 
     async def _promote(
         self, agreed: Agreement, zookeeper: ZooKeeper, reader: JournalReader

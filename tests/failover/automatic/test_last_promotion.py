@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from failover.automatic.last_promotion import LastPromotion
+import pytest
+
+from failover.automatic.last_promotion import Clocks, LastPromotion
 from failover.journal.journal import Journal
 from failover.journal.steps import PromotionKind, PromotionState
 
@@ -12,29 +14,47 @@ BEGUN = Journal(
 DONE = replace(BEGUN, state=PromotionState.DONE, switched_ms=1_005_000)
 
 
+def at(now_ms: int) -> Clocks:
+    """All clocks are right."""
+    return Clocks(wall_ms=now_ms, witness_ms=now_ms, journal_ms=1_005_000)
+
+
 def test_where_no_promotion_was_nothing_is_to_cool_down() -> None:
-    assert LastPromotion().see([], 0, wall_ms=5, now_ms=5) is None
+    assert LastPromotion().see([], 0, clocks=at(5), now_ms=5) is None
 
 
 def test_of_one_that_was_over_at_the_first_look_its_journal_tells() -> None:
     last = LastPromotion()
-    assert last.see([DONE], 4, wall_ms=1_105_000, now_ms=7) == 100_000
-    assert last.see([DONE], 4, wall_ms=9_999_999, now_ms=57) == 100_050
+    assert last.see([DONE], 4, clocks=at(1_105_000), now_ms=7) == 100_000
+    assert last.see([DONE], 4, clocks=at(9_999_999), now_ms=57) == 100_050
 
 
 def test_of_one_that_ended_before_our_eyes_no_clock_of_others_counts() -> None:
     last = LastPromotion()
-    last.see([BEGUN], 3, wall_ms=1_000_000_000, now_ms=0)
-    assert last.see([DONE], 4, wall_ms=1_000_000_000, now_ms=50) == 0
-    assert last.see([DONE], 4, wall_ms=1_000_000_000, now_ms=80) == 30
+    last.see([BEGUN], 3, clocks=at(1_000_000_000), now_ms=0)
+    assert last.see([DONE], 4, clocks=at(1_000_000_000), now_ms=50) == 0
+    assert last.see([DONE], 4, clocks=at(1_000_000_000), now_ms=80) == 30
 
 
 def test_a_journal_of_the_future_and_one_that_is_lost_count_from_the_first_look() -> None:
-    assert LastPromotion().see([DONE], 4, wall_ms=3, now_ms=0) == 0
-    assert LastPromotion().see([], 4, wall_ms=2_000_000, now_ms=0) == 0
+    assert LastPromotion().see([DONE], 4, clocks=at(3), now_ms=0) == 0
+    assert LastPromotion().see([], 4, clocks=at(2_000_000), now_ms=0) == 0
 
 
 def test_one_that_was_taken_back_counts_too() -> None:
     last, back = LastPromotion(), replace(BEGUN, epoch=5, state=PromotionState.ROLLED_BACK)
-    last.see([DONE], 4, wall_ms=2_000_000, now_ms=0)
-    assert last.see([DONE, back], 4, wall_ms=2_000_000, now_ms=90) == 0
+    last.see([DONE], 4, clocks=at(2_000_000), now_ms=0)
+    assert last.see([DONE, back], 4, clocks=at(2_000_000), now_ms=90) == 0
+
+
+@pytest.mark.parametrize(
+    "clocks",
+    [
+        Clocks(wall_ms=9_000_000, witness_ms=1_009_000, journal_ms=1_005_000),
+        Clocks(wall_ms=1_009_000, witness_ms=9_000_000, journal_ms=1_005_000),
+        Clocks(wall_ms=9_000_000, witness_ms=9_000_000, journal_ms=8_996_000),
+    ],
+    ids=["ours is ahead", "the witness's is ahead", "that of whoever promoted was behind"],
+)
+def test_a_wrong_clock_ends_no_cool_down_early(clocks: Clocks) -> None:
+    assert LastPromotion().see([DONE], 4, clocks=clocks, now_ms=0) == 4_000
