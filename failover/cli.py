@@ -414,7 +414,8 @@ PROGRAM: Final = Program(
         ExitStatus.DONE: "The command did what it was asked.",
         ExitStatus.FAILED: "The command failed or was stopped, or the promotion was rolled back. "
         "Or it is done, and records are on one site alone, or nobody could look, as `divergence` "
-        "says, too; or a group may go on behind records that it has not read.",
+        "says, too (of `promote --source-lost` a silent site is expected); or a group may go on "
+        "behind records that it has not read.",
         ExitStatus.BAD_INPUT: "The command was refused: the input is bad, the witness did not "
         "answer, or the promotion may not begin or cannot fence the active site.",
     },

@@ -1,8 +1,8 @@
 """Decide what to commit for a group on the target, given what is known of both sides.
 
-The rules: only while the group has no members there; forward only, unless the source was really
-rewound; a null position (-1, as some clients write) is as good as none; an empty partition is 0;
-never beyond the mirrored end of the target.
+The rules: forward only, unless the source was really rewound; a null position (-1, as some clients
+write) is as good as none; an empty partition is 0; never beyond the mirrored end of the target. A
+group that has members there is left alone by the broker, which refuses the commit.
 """
 
 from enum import Enum
@@ -17,6 +17,7 @@ class Leave(Enum):
     """The reasons for which no position is committed."""
 
     GROUP_IS_ACTIVE = "the group has members on the target"
+    """The broker has refused the commit."""
     NOTHING_MIRRORED = "the partition has not been mirrored yet"
     ALREADY_THERE = "the target already holds this position"
     TARGET_IS_AHEAD = "the group has moved further on the target by itself"
@@ -35,7 +36,6 @@ def decide_commit(
     offset_map: OffsetMap,
     position: GroupPosition,
     *,
-    group_is_idle: bool,
     backward: OffsetMap | None = None,
     target_log_start: int = 0,
 ) -> Position | Leave:
@@ -44,8 +44,6 @@ def decide_commit(
     ``backward`` maps what came into the source from the target, if anything did. A position before
     ``target_log_start`` would be out of range there: the group goes on at the first record left.
     """
-    if not group_is_idle:
-        return Leave.GROUP_IS_ACTIVE
     wanted = translate_both_ways(offset_map, backward, max(position.source_offset, 0))
     if wanted is None:
         return Leave.NOTHING_MIRRORED

@@ -167,7 +167,6 @@ def _where_to(
         GroupPosition(
             source_offset=source_offset, applied_source_offset=None, target_offset=current
         ),
-        group_is_idle=True,
         backward=maps.backward.get(partition),
         target_log_start=maps.target_starts.get(partition, 0),
     )

@@ -38,9 +38,9 @@ from runtime.rights.closable import (
     givable,
     read_fence_settings,
 )
+from runtime.rights.closing import closing
 from runtime.rights.creation import bars
 from runtime.topic_patterns import encode_patterns, moving_patterns
-from runtime.write_fence import closing
 from wire.errors import ErrorCode
 from wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsAlterableConfig,

@@ -1,16 +1,17 @@
 """Close topics of Apache Kafka for writes by rights, and see that every broker goes by them.
 
-`runtime.write_fence` says what the rights are. Each broker obeys its own copy of them, and answers
-from that copy. Brokers with ZooKeeper learn of a right one after the other, brokers with KRaft from
-their metadata log. Every broker is asked, because each may lead a partition a moment later.
+`runtime.rights.closing` says what the rights are. Each broker obeys its own copy of them, and
+answers from that copy. Brokers with ZooKeeper learn of a right one after the other, brokers with
+KRaft from their metadata log. Every broker is asked, because each may lead a partition a moment
+later.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from typing import TypeAlias
 
 from failover.sites.probe import probe
+from runtime.rights.closing import FenceNote, closing, closings, noted, noting
 from runtime.rights.creation import words_of
-from runtime.write_fence import FenceNote, closing, closings, noted, noting
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault, RequestRefused
 from wire.net.rights import DENY, Right, RightsOff, all_rights, give_rights, take_rights

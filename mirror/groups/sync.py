@@ -339,7 +339,6 @@ class GroupSync:
             decision = decide_commit(
                 offset_map,
                 GroupPosition(position.offset, upstream, current),
-                group_is_idle=True,  # if it has members there, the broker refuses the commit
                 backward=self._parts.reverse.backward(partition),
                 target_log_start=start,
             )

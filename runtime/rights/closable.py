@@ -1,6 +1,6 @@
 """Whether a site can be closed for writes, and whether topics could be made on it then.
 
-Bundled brokers have settings for it. Apache Kafka is closed by rights (`runtime.write_fence`).
+Bundled brokers have settings for it. Apache Kafka is closed by rights (`runtime.rights.closing`).
 """
 
 from collections.abc import Iterable

@@ -19,8 +19,8 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from runtime.configuration.flow_section import PatternSet
+from runtime.rights.closing import barring, closings, noted
 from runtime.rights.needed import named_by
-from runtime.write_fence import barring, closings, noted
 from wire.acls import CLUSTER_NAME, WILDCARD, ResourceType
 from wire.net.rights import CREATE, LITERAL, PREFIXED, Right
 

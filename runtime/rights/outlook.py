@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from runtime.rights.closing import without_fence
 from runtime.rights.own import withheld_words
 from runtime.rights.refused import NOBODY, RefusedPrincipal, Seen, refused_after_switch
-from runtime.write_fence import without_fence
 from wire.net.cluster import Cluster
 from wire.net.errors import RequestRefused, UnsupportedApi
 from wire.net.rights import Right, RightsOff, all_rights

@@ -21,7 +21,7 @@ from typing import Final
 
 from runtime.configuration.flow_section import AclSync, PatternSet
 from runtime.configuration.name_patterns import NamePattern
-from runtime.write_fence import of_fence
+from runtime.rights.closing import of_fence
 from wire.acls import WILDCARD, Operation, ResourceType
 from wire.net.rights import ALLOW, LITERAL, PREFIXED, Right
 

@@ -5,11 +5,11 @@ from collections.abc import Collection
 from runtime.configuration.config import FlowConfig
 from runtime.configuration.flow_section import AclSync
 from runtime.rights.authorized import NOT_TOLD, topic_operations
+from runtime.rights.closing import of_fence
 from runtime.rights.outlook import SiteRights
 from runtime.rights.own import passes, shuts_us_out, telling_topic
 from runtime.rights.refused import Seen
 from runtime.rights.travelling import OF_APPLICATIONS, Travelled, as_it_travels, rights_to_give
-from runtime.write_fence import of_fence
 from wire.acls import Operation, ResourceType
 from wire.net.cluster import Cluster
 from wire.net.rights import DENY, Right

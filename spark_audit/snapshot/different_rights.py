@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from runtime.configuration.flow_section import AclSync
+from runtime.rights.closing import of_fence
 from runtime.rights.travelling import Travelled, as_it_travels, is_about
-from runtime.write_fence import of_fence
 from wire.acls import WILDCARD, Operation, Permission, ResourceType
 from wire.net.rights import LITERAL, PREFIXED, Right
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from runtime.write_fence import EVERYBODY, FOUND_BY, SET_BY
+from runtime.rights.closing import EVERYBODY, FOUND_BY, SET_BY
 from tests.deploy.strimzi import EXAMPLE
 
 

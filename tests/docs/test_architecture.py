@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -98,3 +98,31 @@ def test_the_floors_are_those_of_the_import_contract(package: str) -> None:
         rf"^- `{package}` has floors[^:]*: (.*?)\.$", PAGE, re.MULTILINE | re.DOTALL
     )
     assert re.findall(r"`([^`]+)`", told) == floors
+
+
+def contracts() -> list[dict[str, Any]]:
+    """Return what import-linter enforces."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    found: list[dict[str, Any]] = settings["tool"]["importlinter"]["contracts"]
+    return found
+
+
+@pytest.mark.parametrize("package", ["mirror", "spark_audit", "failover", "runtime"])
+def test_the_floors_on_the_page_are_those_that_are_enforced(package: str) -> None:
+    (contract,) = [one for one in contracts() if one.get("containers") == [package]]
+    told = re.search(rf"^- `{package}` has floors[^:]*: (.*?)\.$", PAGE, re.MULTILINE | re.DOTALL)
+    assert told is not None
+    floors = re.findall(r"`([^`]+)`", told.group(1).partition(". ")[0])
+    assert floors == contract["layers"]
+    assert contract["exhaustive"], "a new folder would be on no floor"
+
+
+def test_every_module_of_the_codec_is_kept_from_io() -> None:
+    (contract,) = [one for one in contracts() if "wire.messages" in one.get("source_modules", [])]
+    parts = {f"wire.{path.stem}" for path in (ROOT / "wire").iterdir() if is_part(path)}
+    assert set(contract["source_modules"]) == parts - {"wire.net"}
+
+
+def is_part(path: Path) -> bool:
+    """Tell whether it is a module or a folder of modules."""
+    return path.name != "__init__.py" and (path.suffix == ".py" or (path / "__init__.py").exists())

@@ -21,38 +21,31 @@ def position(
     return GroupPosition(source_offset=source, applied_source_offset=applied, target_offset=target)
 
 
-def test_an_active_group_is_left_alone() -> None:
-    assert decide_commit(MIRRORED, position(170), group_is_idle=False) is Leave.GROUP_IS_ACTIVE
-
-
 def test_an_idle_group_without_a_position_gets_one() -> None:
-    assert decide_commit(MIRRORED, position(170), group_is_idle=True) == exact(170, 60)
+    assert decide_commit(MIRRORED, position(170)) == exact(170, 60)
 
 
 def test_a_null_position_is_overwritten() -> None:
-    assert decide_commit(MIRRORED, position(170, target=-1), group_is_idle=True) == exact(170, 60)
+    assert decide_commit(MIRRORED, position(170, target=-1)) == exact(170, 60)
 
 
 def test_an_idle_group_moves_forward() -> None:
     seen = position(170, applied=110, target=10)
-    assert decide_commit(MIRRORED, seen, group_is_idle=True) == exact(170, 60)
+    assert decide_commit(MIRRORED, seen) == exact(170, 60)
 
 
 def test_a_group_that_ran_ahead_on_the_target_is_not_pulled_back() -> None:
     seen = position(170, applied=165, target=70)
-    assert decide_commit(MIRRORED, seen, group_is_idle=True) is Leave.TARGET_IS_AHEAD
+    assert decide_commit(MIRRORED, seen) is Leave.TARGET_IS_AHEAD
 
 
 def test_a_group_of_unknown_history_is_not_pulled_back() -> None:
-    assert (
-        decide_commit(MIRRORED, position(170, target=70), group_is_idle=True)
-        is Leave.TARGET_IS_AHEAD
-    )
+    assert decide_commit(MIRRORED, position(170, target=70)) is Leave.TARGET_IS_AHEAD
 
 
 def test_a_group_that_was_rewound_on_the_source_is_rewound() -> None:
     seen = position(110, applied=170, target=60)
-    assert decide_commit(MIRRORED, seen, group_is_idle=True) == exact(110, 10)
+    assert decide_commit(MIRRORED, seen) == exact(110, 10)
 
 
 @pytest.mark.parametrize("source_offset", [-1, 40])
@@ -60,16 +53,16 @@ def test_a_group_whose_position_the_source_has_deleted_is_not_pulled_back_again_
     source_offset: int,
 ) -> None:
     """It goes on at the target by itself, from the oldest record that there was."""
-    oldest = decide_commit(MIRRORED, position(source_offset), group_is_idle=True)
+    oldest = decide_commit(MIRRORED, position(source_offset))
     assert oldest == Position(source_offset=100, target_offset=0, is_exact=False)
     seen = position(source_offset, applied=100, target=70)
-    assert decide_commit(MIRRORED, seen, group_is_idle=True) is Leave.TARGET_IS_AHEAD
+    assert decide_commit(MIRRORED, seen) is Leave.TARGET_IS_AHEAD
 
 
 def test_a_group_that_is_rewound_to_what_the_source_has_deleted_is_rewound_once() -> None:
     seen = position(40, applied=170, target=60)
     oldest = Position(source_offset=100, target_offset=0, is_exact=False)
-    assert decide_commit(MIRRORED, seen, group_is_idle=True) == oldest
+    assert decide_commit(MIRRORED, seen) == oldest
 
 
 @pytest.mark.parametrize("lag", [0.5, 5.5, 50.5])
@@ -88,7 +81,7 @@ def test_a_reset_where_both_sites_are_written_to_is_not_carried_to_and_fro(
             ("dc1", "dc2", forth, back),
         ):
             seen = GroupPosition(positions[source], applied[source], positions[target])
-            chosen = decide_commit(there, seen, group_is_idle=True, backward=here)
+            chosen = decide_commit(there, seen, backward=here)
             if isinstance(chosen, Position):
                 positions[target], applied[source] = chosen.target_offset, chosen.source_offset
     assert positions["dc2"] == reset_to
@@ -125,24 +118,24 @@ def map_between(
 
 def test_nothing_is_committed_twice() -> None:
     seen = position(170, applied=170, target=60)
-    assert decide_commit(MIRRORED, seen, group_is_idle=True) is Leave.ALREADY_THERE
+    assert decide_commit(MIRRORED, seen) is Leave.ALREADY_THERE
 
 
 def test_a_position_beyond_the_data_stops_at_the_data() -> None:
-    assert decide_commit(MIRRORED, position(500), group_is_idle=True) == Position(
+    assert decide_commit(MIRRORED, position(500)) == Position(
         source_offset=190, target_offset=80, is_exact=False
     )
 
 
 def test_a_position_that_waits_beyond_the_data_is_no_rewind() -> None:
     seen = position(400, applied=190, target=80)
-    assert decide_commit(MIRRORED, seen, group_is_idle=True) is Leave.ALREADY_THERE
+    assert decide_commit(MIRRORED, seen) is Leave.ALREADY_THERE
 
 
 def test_an_empty_partition_is_zero() -> None:
     empty = OffsetMap.from_starts([(0, 0)], 0)
-    assert decide_commit(empty, position(0), group_is_idle=True) == exact(0, 0)
+    assert decide_commit(empty, position(0)) == exact(0, 0)
 
 
 def test_nothing_is_committed_for_a_partition_that_is_not_mirrored() -> None:
-    assert decide_commit(OffsetMap(), position(5), group_is_idle=True) is Leave.NOTHING_MIRRORED
+    assert decide_commit(OffsetMap(), position(5)) is Leave.NOTHING_MIRRORED

@@ -39,7 +39,7 @@ from runtime.configuration.running_flow import publish_running
 from runtime.coordination.zookeeper import ZooKeeper
 from runtime.pair.evidence import Agreed, Evidence, PairSeen, SiteSeen
 from runtime.process.fault_note import FaultNote
-from runtime.write_fence import FenceNote, barring, closing, closings, noting
+from runtime.rights.closing import FenceNote, barring, closing, closings, noting
 from tests.dc_yaml import dc_yaml, flow
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.doubles.fake_rights import FakeRights, everybodys

@@ -35,8 +35,7 @@ from failover.sites.pair_evidence import PairEvidence
 from failover.sites.site import SiteUnclear
 from runtime.pair.evidence import TOPIC
 from runtime.rights.closable import why_creatable, why_unfenceable
-from runtime.rights.creation import OF_CLUSTER
-from runtime.write_fence import (
+from runtime.rights.closing import (
     FenceNote,
     barring,
     closing,
@@ -46,6 +45,7 @@ from runtime.write_fence import (
     noting,
     of_fence,
 )
+from runtime.rights.creation import OF_CLUSTER
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.doubles.fake_rights import FakeRights, everybodys
 from tests.failover.between import effects_between

@@ -15,9 +15,9 @@ from runtime.configuration.config import Configuration
 from runtime.configuration.topic_sets import TopicSets
 from runtime.coordination.witness import ActiveSite
 from runtime.coordination.zookeeper import ZNode, ZooKeeper
+from runtime.rights.closing import barring, closing, closings
 from runtime.rights.creation import OF_CLUSTER, OF_MOVING
 from runtime.topic_patterns import decode_patterns
-from runtime.write_fence import barring, closing, closings
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.doubles.fake_rights import FakeRights, everybodys
 from tests.failover.fencing import FencedCluster

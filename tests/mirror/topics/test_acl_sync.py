@@ -12,8 +12,8 @@ from mirror.flow.flow_state import FlowState
 from mirror.state.measurements import FlowMeasurements
 from mirror.topics.acl_sync import AclFollower, RightsUntold
 from runtime.configuration.flow_section import AclSync, PatternSet
+from runtime.rights.closing import FenceNote, barring, closing, noting, of_fence
 from runtime.rights.creation import OF_CLUSTER
-from runtime.write_fence import FenceNote, barring, closing, noting, of_fence
 from tests.doubles.fake_rights import FakeRights
 from tests.mirror.building import CONFIG
 from tests.mirror.two_fakes import two_fakes

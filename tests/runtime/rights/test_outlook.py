@@ -1,8 +1,8 @@
 """What is known of a switch's refusals: of users, of sites that keep no rights or tell none."""
 
+from runtime.rights.closing import FenceNote, closing, noting
 from runtime.rights.outlook import Outlook, SiteRights, look_ahead
 from runtime.rights.refused import Seen
-from runtime.write_fence import FenceNote, closing, noting
 from tests.runtime.rights.building import right
 from wire.net.rights import READ, WRITE, Right
 

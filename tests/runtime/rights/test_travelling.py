@@ -6,9 +6,9 @@ import pytest
 
 from runtime.configuration.flow_section import AclSync, PatternSet
 from runtime.configuration.name_patterns import NamePattern
+from runtime.rights.closing import FenceNote, barring, closing, noting
 from runtime.rights.creation import OF_CLUSTER
 from runtime.rights.travelling import Travelled, rights_to_give
-from runtime.write_fence import FenceNote, barring, closing, noting
 from tests.runtime.rights.building import ANYTHING, right
 from wire.acls import Operation, ResourceType
 from wire.net.rights import ALL_OPERATIONS, DENY, PREFIXED, READ, WRITE, Right

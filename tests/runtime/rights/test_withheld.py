@@ -7,12 +7,12 @@ import pytest
 
 from runtime.configuration.flow_section import AclSync
 from runtime.rights import withheld
+from runtime.rights.closing import FenceNote, noting
 from runtime.rights.creation import OF_CLUSTER
 from runtime.rights.outlook import SiteRights
 from runtime.rights.own import withheld_words
 from runtime.rights.refused import Seen
 from runtime.rights.withheld import find_withheld, staying
-from runtime.write_fence import FenceNote, noting
 from tests.mirror.building import CONFIG
 from tests.runtime.rights.building import ANYTHING, right
 from wire.acls import Operation, ResourceType

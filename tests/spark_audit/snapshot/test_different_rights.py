@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from runtime.configuration.config import load
 from runtime.configuration.flow_section import AclSync, PatternSet
+from runtime.rights.closing import FenceNote, barring, closing, noting
 from runtime.rights.travelling import Travelled, rights_to_give
-from runtime.write_fence import FenceNote, barring, closing, noting
 from spark_audit.snapshot.cluster_bounds import AuditedCluster
 from spark_audit.snapshot.different_rights import (
     GROUPS_KEPT,
