@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from runtime.program.choosing import LISTS_ALL, TOPIC, not_negative
 from runtime.program.command import Act, Command, Completes, Option, Options, Word
 from runtime.program.program import ExitStatus, Faults, Program
 
@@ -226,7 +227,17 @@ PROGRAM: Final = Program(
             load=_plan,
             examples=("failover plan dc2 dc.yaml", "failover plan dc2 --source-lost dc.yaml"),
             words=(SITE,),
-            options=(*WHICH, *HOW, JSON),
+            options=(
+                *WHICH,
+                *HOW,
+                Option(
+                    names=("--lag-over",),
+                    metavar="N",
+                    convert=not_negative,
+                    help="name each topic of which more than N records are not mirrored yet",
+                ),
+                JSON,
+            ),
             reads_configuration=True,
         ),
         Command(
@@ -267,8 +278,12 @@ PROGRAM: Final = Program(
             name="status",
             help="Show roles, fences, flows and promotions.",
             load=_status,
-            examples=("failover status dc.yaml", "failover status --json"),
-            options=(JSON,),
+            examples=(
+                "failover status dc.yaml",
+                "failover status --topic 'orders.*' --all",
+                "failover status --json",
+            ),
+            options=(TOPIC, LISTS_ALL, JSON),
             reads_configuration=True,
         ),
         Command(

@@ -358,12 +358,18 @@ async def make_plan(configuration: Configuration, request: PromotionRequest) -> 
 
 
 def plan_lines(
-    decision: Plan | Resume, configuration: Configuration, request: PromotionRequest
+    decision: Plan | Resume,
+    configuration: Configuration,
+    request: PromotionRequest,
+    lag_over: int | None = None,
 ) -> tuple[str, ...]:
-    """Return a plan as promote() prints it."""
+    """Return a plan as promote() prints it, or with all topics that lag by more than `lag_over`."""
     if isinstance(decision, Resume):
         return (describe_resume(decision),)
-    return (*describe(decision), *hook_lines(_hooks(configuration, request), decision.kind))
+    return (
+        *describe(decision, lag_over),
+        *hook_lines(_hooks(configuration, request), decision.kind),
+    )
 
 
 def promotion_document(

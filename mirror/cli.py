@@ -18,6 +18,7 @@ def _faults() -> Faults:
     from mirror.commands.orders import OrderFailed
     from mirror.commands.position_words import PositionsUnreadable
     from mirror.commands.positions import CommandFailed
+    from mirror.commands.status_choice import UnknownState
     from mirror.state.orders import OrderRefused
     from runtime.configuration.reading.mistakes import ConfigurationError
     from runtime.pages.metrics import AddressInUse
@@ -32,6 +33,7 @@ def _faults() -> Faults:
             PositionsUnreadable,
             OrderFailed,
             OrderRefused,
+            UnknownState,
         ),
         ExitStatus.BAD_INPUT,
     )

@@ -11,6 +11,9 @@ from broker.command_lines.shared import (
     read_by,
     whole,
 )
+from runtime.program.choosing import GROUP as GROUP_PATTERN
+from runtime.program.choosing import LAG_OVER
+from runtime.program.choosing import TOPIC as TOPIC_PATTERN
 from runtime.program.command import Act, Command, Option, Word
 from runtime.program.program import ExitStatus
 
@@ -93,17 +96,33 @@ COMMANDS: Final = (
         name="groups list",
         help="List the groups of a cluster, of both protocols.",
         load=_list,
-        examples=("broker groups list", "broker groups list --site dc1 --json"),
-        options=LOOKS,
+        examples=(
+            "broker groups list",
+            "broker groups list --group 'billing.*' --state Empty",
+            "broker groups list --site dc1 --json",
+        ),
+        options=(
+            *LOOKS,
+            GROUP_PATTERN,
+            Option(
+                names=("--state",),
+                metavar="STATE",
+                help="show only groups in this state, as Stable or Empty",
+            ),
+        ),
         statuses=STATUSES,
     ),
     Command(
         name="groups describe",
         help="Show positions, lag and members of groups.",
         load=_describe,
-        examples=("broker groups describe billing", "broker groups describe billing --json"),
+        examples=(
+            "broker groups describe billing",
+            "broker groups describe billing --lag-over 1000",
+            "broker groups describe billing --json",
+        ),
         words=(GROUPS,),
-        options=LOOKS,
+        options=(*LOOKS, TOPIC_PATTERN, LAG_OVER),
         statuses=STATUSES,
     ),
     Command(

@@ -81,9 +81,14 @@ async def show_groups(options: Options) -> int:
             "type": one.group_type or None,
             "protocol": one.protocol_type,
         }
-        for _, one in sorted(found.items())
+        for name, one in sorted(found.items())
+        if (options.group is None or options.group.fullmatch(name))
+        and (options.state is None or options.state.lower() == one.group_state.lower())
     ]
-    show_rows(rows, TITLES, options, empty="there are no groups")
+    is_narrow = found and not rows
+    show_rows(
+        rows, TITLES, options, empty="no group matches" if is_narrow else "there are no groups"
+    )
     return ExitStatus.DONE
 
 
@@ -99,7 +104,9 @@ async def describe(options: Options) -> int:
                     "state": known.state,
                     "protocol": known.protocol_type,
                     "assignor": known.protocol,
-                    "positions": await _positions(cluster, group),
+                    "positions": [
+                        one for one in await _positions(cluster, group) if _is_chosen(one, options)
+                    ],
                     "members": await members_of(cluster, group, known),
                 }
             )
@@ -112,6 +119,14 @@ async def describe(options: Options) -> int:
         show_table(one["positions"], POSITION_TITLES, empty="no positions")
         show_table(one["members"], MEMBER_TITLES, empty="no members")
     return ExitStatus.DONE
+
+
+def _is_chosen(position: Row, options: Options) -> bool:
+    """Tell whether a position is shown; a lag that is not known may be over any limit."""
+    if options.topic is not None and not options.topic.fullmatch(position["topic"]):
+        return False
+    lag = position["lag"]
+    return options.lag_over is None or lag is None or lag > options.lag_over
 
 
 async def _known_group(cluster: Cluster, group: str) -> GroupDescription:

@@ -6,6 +6,7 @@ from typing import Any
 
 from runtime.process.output import print_line
 from runtime.program.command import Options
+from runtime.program.page import show_page
 from runtime.program.table import UNKNOWN, table_of
 
 Row = Mapping[str, object]
@@ -33,10 +34,7 @@ def show_table(
     rows: Sequence[Row], titles: Mapping[str, str], *, empty: str, none: str = UNKNOWN
 ) -> None:
     """Print records as a table."""
-    for line in table_of(rows, titles, none=none):
-        print_line(line)
-    if not rows:
-        print_line(empty)
+    show_page([table_of(rows, titles, none=none) if rows else empty])
 
 
 def show_json(value: Any) -> None:  # noqa: ANN401 - whatever goes into JSON

@@ -17,6 +17,7 @@ from failover.view.promotion_report import (
 from runtime.configuration.config import Configuration
 from runtime.configuration.witness_session import open_witness
 from runtime.program.command import Options
+from runtime.program.page import show_page
 from runtime.program.program import ExitStatus
 from runtime.program.table import table_of
 
@@ -32,9 +33,11 @@ async def history(options: Options) -> int:
         else:
             titles = {"set": "SET", **HISTORY_TITLES}
             rows += [{"set": name, **row} for row in found]
-    lines = json.dumps(rows, indent=2).splitlines() if options.json else table_of(rows, titles)
-    for line in lines:
-        show(line)
+    if options.json:
+        for line in json.dumps(rows, indent=2).splitlines():
+            show(line)
+    else:
+        show_page([table_of(rows, titles)])
     return ExitStatus.DONE
 
 

@@ -118,7 +118,7 @@ async def plan(options: Options) -> int:
         name = of_set.topic_set
         documents.append(document if name is None else {"set": name, **document})
         if not options.json:
-            lines = plan_lines(decision, of_set, request)
+            lines = plan_lines(decision, of_set, request, options.lag_over)
             for line in lines if name is None else (f"set {name}:", *lines):
                 show(line)
     if options.json:

@@ -124,6 +124,8 @@ class Plan:
     lag: int | None
     groups: Mapping[str, int]
     supersedes: Journal | None
+    backlog: Mapping[str, int] = field(default_factory=dict)
+    """The records of each topic that a planned promotion drains, where there are any."""
     warnings: tuple[str, ...] = ()
     """What applications do not expect; somebody has insisted on the promotion."""
     creatable: str | None = None
@@ -186,7 +188,8 @@ def decide(snapshot: SitesView, request: PromotionRequest) -> Decision:
         flow=snapshot.flow,
         worker=snapshot.worker,
         partitions=tuple(sorted(view.ends)),
-        lag=_lag(snapshot) if planned else None,
+        lag=sum(_backlog(snapshot).values()) if planned else None,
+        backlog=_backlog(snapshot) if planned else {},
         groups=view.groups,
         supersedes=unfinished,
         warnings=(*_risks(snapshot), *_overruled(snapshot)),
@@ -417,7 +420,10 @@ def _whether_affordable(snapshot: SitesView, request: PromotionRequest) -> Refus
     )
 
 
-def _lag(snapshot: SitesView) -> int:
-    assert snapshot.source is not None, "lag is asked of a flow's source"
-    ends = snapshot.source.ends
-    return sum(max(0, end - snapshot.mirrored.get(where, 0)) for where, end in ends.items())
+def _backlog(snapshot: SitesView) -> Mapping[str, int]:
+    """Return by topic how many records are not mirrored yet, where there are any."""
+    assert snapshot.source is not None, "a backlog is asked of a flow's source"
+    found: Counter[str] = Counter()
+    for where, end in snapshot.source.ends.items():
+        found[where.topic] += max(0, end - snapshot.mirrored.get(where, 0))
+    return +found

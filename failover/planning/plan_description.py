@@ -9,6 +9,9 @@ from failover.journal.steps import ORDER, Direction, PromotionKind, StepName
 from failover.planning.loss import loss_document, loss_lines
 from failover.planning.plan import Plan, Resume, some_of
 
+NAMED_TOPICS: Final = 10
+"""So many topics that lag are named in a plan that nobody asks for more."""
+
 EXPLAINED: Final[Mapping[StepName, str]] = {
     StepName.PREFLIGHT: "look at both sites once more, and wait for what would hold up writes",
     StepName.ANNOUNCE: "tell clients in the witness that {site} is next; they finish and leave",
@@ -39,12 +42,17 @@ def describe_resume(resume: Resume) -> str:
     return f"goes on with {what}"
 
 
-def describe(plan: Plan) -> tuple[str, ...]:
-    """Return the plan as the lines that `plan` prints and `promote` begins with."""
+def describe(plan: Plan, lag_over: int | None = None) -> tuple[str, ...]:
+    """Return the plan as the lines that `plan` prints and `promote` begins with.
+
+    Topics that lag most are named, or all that lag by more than `lag_over` records.
+    """
     topics = len({topic for topic, _ in plan.partitions})
     names = {"site": plan.site, "source": plan.source, "flow": plan.flow}
     lag = "not known" if plan.lag is None else f"{plan.lag} records"
-    groups = ", ".join(f"{group} ({count})" for group, count in sorted(plan.groups.items()))
+    groups = ", ".join(
+        some_of([f"{name} ({count})" for name, count in sorted(plan.groups.items())])
+    )
     explained = dict(EXPLAINED)
     if plan.kind is PromotionKind.SOURCE_LOST:
         explained.update(EXPLAINED_LOST)
@@ -52,6 +60,7 @@ def describe(plan: Plan) -> tuple[str, ...]:
         f"promote {plan.site}: {plan.kind}, from {plan.source}, epoch {plan.epoch}",
         f"  flow     {plan.flow}, run by {plan.worker or 'nobody'}",
         f"  moves    {topics} topics, {len(plan.partitions)} partitions; not mirrored yet: {lag}",
+        *_behind(plan.backlog, lag_over),
         f"  groups   {groups or 'none'}{' (members)' if groups else ''}",
         *(f"  {line}" for line in (*_awaited(plan), *_lost(plan))),
         *(f"  warning  {warning}" for warning in _warnings(plan)),
@@ -62,6 +71,18 @@ def describe(plan: Plan) -> tuple[str, ...]:
             for number, step in enumerate(ORDER[plan.kind], start=1)
         ),
     )
+
+
+def _behind(backlog: Mapping[str, int], lag_over: int | None) -> Iterator[str]:
+    """Yield a line for each topic that is named, those that lag most first."""
+    ordered = sorted(backlog.items(), key=lambda item: (-item[1], item[0]))
+    named = ordered[:NAMED_TOPICS]
+    if lag_over is not None:
+        named = [(topic, lag) for topic, lag in ordered if lag > lag_over]
+    for topic, lag in named:
+        yield f"           {topic}: {lag} records"
+    if lag_over is None and len(ordered) > len(named):
+        yield f"           and {len(ordered) - len(named)} topics more; --lag-over 0 lists them"
 
 
 def _warnings(plan: Plan) -> list[str]:
@@ -115,6 +136,7 @@ def plan_document(decision: Plan | Resume) -> Mapping[str, object]:
         "worker": decision.worker,
         "topics": dict(sorted(topics.items())),
         "lag": decision.lag,
+        "backlog": dict(sorted(decision.backlog.items())),
         "loss": None if decision.loss is None else loss_document(decision.loss),
         "groups": dict(decision.groups),
         "plain_members": dict(decision.plain),

@@ -1,7 +1,8 @@
 """Roles, fences, flows and the last promotion: read once, shown as text, JSON or metrics."""
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
@@ -27,6 +28,7 @@ from wire.net import NetworkFault
 from wire.net.rights import Right
 
 SITE_TIMEOUT_S: Final = 3.0
+NAMED_TOPICS: Final = 10
 NO_OTHERS: Final[Mapping[str, ActiveSite]] = MappingProxyType({})
 
 
@@ -199,15 +201,39 @@ async def _ask(cluster: ClusterConfig, parts: SiteParts, *, is_active: bool) -> 
     )
 
 
-def status_lines(status: Status) -> Iterator[str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownNames:
+    """The names of topics that a status lists: those that match whole, some of them in a line."""
+
+    topic: re.Pattern[str] | None = None
+    lists_all: bool = False
+
+    def chosen(self, names: Sequence[str]) -> list[str]:
+        """Return the names that match."""
+        return [one for one in names if self.topic is None or self.topic.fullmatch(one)]
+
+    def words(self, names: Sequence[str]) -> str:
+        """Return the names that match in a line, and how many it leaves out."""
+        chosen = self.chosen(names)
+        shown = chosen if self.lists_all else chosen[:NAMED_TOPICS]
+        of_all = "" if len(chosen) == len(names) else f"{len(chosen)} of {len(names)} topics: "
+        more = len(chosen) - len(shown)
+        return f"{of_all}{', '.join(shown)}{f' and {more} more (--all lists them)' if more else ''}"
+
+
+ALL_NAMES: Final = ShownNames(lists_all=True)
+
+
+def status_lines(status: Status, names: ShownNames = ALL_NAMES) -> Iterator[str]:
     """Yield the lines of the human form."""
     moving = f", moving to {status.active.moving_to}" if status.active.moving_to else ""
     yield f"active   {status.active.site} (epoch {status.active.epoch}){moving}"
     for site in status.sites:
         role = "active" if site.is_active else "standby"
-        fence = f"fenced: {', '.join(site.fenced_topics)}" if site.fenced_topics else "not fenced"
+        fence = f"fenced: {names.words(site.fenced_topics)}" if site.fenced_topics else "not fenced"
         denied = ", ".join(site.denied_creation)
         fence += f"; CREATE is denied on {denied}" if denied else ""
+        fence += f"; open: {names.words(site.open_topics)}" if site.open_topics else ""
         fence += f"; cannot be closed: {site.why_open}" if site.why_open else ""
         yield f"site     {site.name}: {role}, {fence if site.fault is None else site.fault}"
     for flow in status.flows:
@@ -238,11 +264,18 @@ def _promotion(journal: Journal) -> str:
     return f"{how}{at}{rto}{by}{why}"
 
 
-def status_document(status: Status) -> Mapping[str, Any]:
+def status_document(status: Status, names: ShownNames = ALL_NAMES) -> Mapping[str, Any]:
     """Return the JSON form; journals are as they lie in the witness."""
     return {
         "active": asdict(status.active),
-        "sites": [asdict(site) for site in status.sites],
+        "sites": [
+            {
+                **asdict(site),
+                "fenced_topics": names.chosen(site.fenced_topics),
+                "open_topics": names.chosen(site.open_topics),
+            }
+            for site in status.sites
+        ],
         "flows": [{**asdict(flow), "state": flow.state} for flow in status.flows],
         "hold": None if status.hold is None else status.hold.document(),
         "votes": votes_document(status.votes, status.voters),

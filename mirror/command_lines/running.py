@@ -1,13 +1,14 @@
 """Commands that run the mirror, and that show what it does or would do."""
 
-import sys
 from argparse import ArgumentTypeError
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from typing import Final
 
 from mirror.command_lines.shared import FLOW_OPTION
 from runtime.process.output import print_line
+from runtime.program.choosing import GROUP, LAG_OVER, LISTS_ALL, TOPIC
 from runtime.program.command import Act, Command, Option, Options
+from runtime.program.page import Part, show_page
 from runtime.program.program import ExitStatus
 
 MAX_WORKERS: Final = 64
@@ -30,11 +31,22 @@ def _run() -> Act:
 
 
 def _status() -> Act:
+    from mirror.commands.status_choice import StatusChoice, states_named
     from mirror.commands.status_page import show_status
 
-    return lambda options: show_status(
-        options.configuration, is_watched=options.watch, as_json=options.json
-    )
+    def show(options: Options) -> Awaitable[int]:
+        choice = StatusChoice(
+            topic=options.topic,
+            group=options.group,
+            states=states_named(options.state),
+            lag_over=options.lag_over,
+            lists_all=options.all,
+        )
+        return show_status(
+            options.configuration, choice, is_watched=options.watch, as_json=options.json
+        )
+
+    return show
 
 
 def _check() -> Act:
@@ -74,8 +86,8 @@ def _acls() -> Act:
     return show
 
 
-async def _show(page: Awaitable[str]) -> int:
-    sys.stdout.write(await page)
+async def _show(page: Awaitable[Iterable[Part]]) -> int:
+    show_page(await page)
     return ExitStatus.DONE
 
 
@@ -125,12 +137,31 @@ RUNNING: Final = (
     ),
     Command(
         name="status",
-        help="Show every partition and every group.",
+        help="Show partitions and groups, or, where they are many, topics and groups.",
+        details="With more than 100 partitions each topic has one line, what needs somebody first. "
+        "--json lists each partition and each position, of those that are chosen.",
         load=_status,
-        examples=("mirror status dc.yaml", "mirror status --watch", "mirror status --json"),
+        examples=(
+            "mirror status dc.yaml",
+            "mirror status --watch",
+            "mirror status --topic 'orders.*' --lag-over 1000",
+            "mirror status --state 'retention overrun' --state failed --all",
+            "mirror status --json",
+        ),
         reads_configuration=True,
         options=(
             Option(names=("--watch",), help="show a new page every second, until Ctrl-C"),
+            TOPIC,
+            GROUP,
+            Option(
+                names=("--state",),
+                metavar="STATE",
+                is_repeated=True,
+                help="show only partitions in this state, and groups' positions in them; the "
+                "option may be repeated",
+            ),
+            LAG_OVER,
+            LISTS_ALL,
             Option(names=("--json",), help="print JSON instead of a table"),
         ),
         statuses={

@@ -9,7 +9,14 @@ from mirror.clusters.target_side import positions_on_target
 from mirror.groups.checkpoint_log import GroupPartition
 from mirror.map.believed import believed
 from mirror.map.foreign_watch import told_foreign
-from mirror.report.status import NOT_RUNNING, FlowReport, GroupReport, PartitionReport, group_report
+from mirror.report.status import (
+    NO_DAEMON,
+    NOT_RUNNING,
+    FlowReport,
+    GroupReport,
+    PartitionReport,
+    group_report,
+)
 from offset_translation.map_records import map_topic_name
 from offset_translation.map_state import MapState
 from runtime.configuration.config import FlowConfig
@@ -130,7 +137,7 @@ def _partition(
     return {
         "topic": topic_partition[0],
         "partition": topic_partition[1],
-        "state": "no daemon",
+        "state": NO_DAEMON,
         "since_ms": now_ms,
         "reason": source.name if isinstance(source, ErrorCode) else "",
         "advice": "",
@@ -192,7 +199,7 @@ def _group(
             group_partition: GroupPartition = (group, topic, partition)
             yield group_report(
                 group_partition,
-                state="no daemon",
+                state=NO_DAEMON,
                 source_offset=position.offset,
                 target_offset=None if there is None else there.offset,
                 ends=ends[TopicPartition(topic, partition)],

@@ -5,16 +5,16 @@ from typing import Final
 
 from mirror.commands.group_rows import GroupRow
 from mirror.commands.status_table import number, table
-from runtime.program.table import duration
+from runtime.program.table import Table, duration
 
 HEAD: Final = (
     "TOPIC", "PART", "SOURCE POS", "LAG", "TARGET POS", "TRANSLATED", "RE-READ", "AGE", "STATE",
 )  # fmt: skip
 
 
-def render_rows(rows: Sequence[GroupRow], now_ms: int) -> str:
+def rows_table(rows: Sequence[GroupRow], now_ms: int) -> Table:
     """Return the table; AGE is how long ago the mirror applied a position."""
-    return "".join(f"{line}\n" for line in table(HEAD, [_cells(row, now_ms) for row in rows]))
+    return table(HEAD, [_cells(row, now_ms) for row in rows])
 
 
 def _cells(row: GroupRow, now_ms: int) -> Sequence[str]:

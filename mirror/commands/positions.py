@@ -17,7 +17,7 @@ import trio
 from mirror.clusters.links import Links, open_links
 from mirror.commands.group_rows import Exactness, GroupRow, GroupsSeen, summary, where_it_belongs
 from mirror.commands.outside_view import OutsideView, known_groups, observe, observe_group
-from mirror.commands.position_table import render_rows
+from mirror.commands.position_table import rows_table
 from mirror.commands.position_words import (
     FILE_LIMIT_BYTES,
     Export,
@@ -36,6 +36,7 @@ from offset_translation.translation import NotYet, translate_back
 from runtime.configuration.config import Configuration, FlowConfig
 from runtime.process.clock import now_ms
 from runtime.process.output import print_line
+from runtime.program.page import Part, show_page
 from wire.errors import ErrorCode
 from wire.net import NetworkFault
 from wire.net.operations import commit_group_offsets
@@ -228,10 +229,10 @@ def _print_rows(
         }
         print_line(json.dumps(body, default=_plain))
         return
-    print_line(f"flow {flow.name}: group {rows[0].group}: {summary(rows)}")
+    parts: list[Part] = [f"flow {flow.name}: group {rows[0].group}: {summary(rows)}"]
     if found.source_fault is not None:
-        print_line(f"  by what was mirrored last: {found.source_fault}")
-    sys.stdout.write(render_rows(rows, now_ms()))
+        parts.append(f"  by what was mirrored last: {found.source_fault}")
+    show_page([*parts, rows_table(rows, now_ms())])
 
 
 def _plain(value: object) -> object:

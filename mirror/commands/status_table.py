@@ -1,8 +1,10 @@
 """Lay a status report out as text for a terminal. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from mirror.commands.status_choice import StatusChoice
+from mirror.commands.status_summary import MOST_ROWS, MOST_STANDING, group_rows, topic_rows
 from mirror.report.status import (
     NOT_RUNNING,
     FlowReport,
@@ -13,8 +15,8 @@ from mirror.report.status import (
     StatusReport,
     WorkerReport,
 )
-from runtime.process.output import escaped
-from runtime.program.table import UNKNOWN, duration, lined_up
+from runtime.program.page import Part
+from runtime.program.table import UNKNOWN, Table, duration
 
 PARTITION_HEAD: Final = (
     "TOPIC", "PART", "STATE", "SINCE", "SOURCE END", "MIRRORED", "TARGET END", "LAG", "LAG TIME",
@@ -23,18 +25,20 @@ PARTITION_HEAD: Final = (
 GROUP_HEAD: Final = (
     "GROUP", "TOPIC", "PART", "SOURCE POS", "LAG", "TARGET POS", "LAG", "STATE",
 )  # fmt: skip
+SPARE: Final = ("TARGET END", "SINCE", "MIRRORED", "SOURCE END", "WORKER")
 NAMED_TOPICS: Final = 5
 LEFT: Final = frozenset({"TOPIC", "WORKER", "STATE", "REASON", "GROUP"})
 
 
-def render(report: StatusReport) -> str:
-    """Return the whole page."""
-    return "\n".join(
-        escaped(line) for flow in report["flows"] for line in (*_flow(flow, report["now_ms"]), "")
-    )
+def status_parts(report: StatusReport, choice: StatusChoice) -> Iterator[Part]:
+    """Yield the whole page: of each flow what it does, its partitions and groups."""
+    for place, flow in enumerate(report["flows"]):
+        if place:
+            yield ""
+        yield from _flow(flow, report["now_ms"], choice)
 
 
-def _flow(flow: FlowReport, now_ms: int) -> Iterable[str]:
+def _flow(flow: FlowReport, now_ms: int, choice: StatusChoice) -> Iterator[Part]:
     since = "" if flow["role"] == NOT_RUNNING else f" for {duration(now_ms - flow['since_ms'])}"
     head = f"flow {flow['flow']}: {flow['role']}{since}"
     yield f"{head} ({flow['reason']})" if flow["reason"] else head
@@ -45,22 +49,51 @@ def _flow(flow: FlowReport, now_ms: int) -> Iterable[str]:
         yield f"  warning: {warning}"
     if walked_by := flow.get("walked_by"):
         yield f"  what is fetched is walked by {walked_by}"
-    partitions = flow["partitions"]
-    if not partitions:
+    if not flow["partitions"]:
         yield "  no partitions"
     else:
-        yield f"  {_summary(partitions)}"
+        yield f"  {_summary(flow['partitions'])}"
         if flow["speed"] is not None:
             yield f"  {_speed(flow['speed'])}"
+    chosen = choice.of_flow(flow)
+    if choice.is_narrow:
+        yield (
+            f"  chosen of it: {len(chosen['partitions'])} of {len(flow['partitions'])} partitions,"
+            f" {len(chosen['groups'])} of {len(flow['groups'])} positions of groups"
+        )
+    yield from _chosen(chosen, now_ms, lists_all=choice.lists_all)
+
+
+def _chosen(flow: FlowReport, now_ms: int, *, lists_all: bool) -> Iterator[Part]:
+    """Yield rows of partitions and positions, or, where these are many, of topics and groups."""
+    partitions, groups = flow["partitions"], flow["groups"]
+    if partitions:
         yield ""
-        yield from _partitions(partitions, now_ms)
+        if lists_all or len(partitions) <= MOST_ROWS:
+            yield _partitions(partitions, now_ms)
+        else:
+            yield from topic_rows(partitions)
+            yield from _standing([one for one in partitions if one["advice"]], now_ms)
         for state, advice in sorted({(p["state"], p["advice"]) for p in partitions if p["advice"]}):
             yield f"  {state}: {advice}"
     if flow["groups_by"].startswith("polled"):
         yield f"  group positions are {flow['groups_by']}"
-    if flow["groups"]:
+    if groups:
         yield ""
-        yield from table(GROUP_HEAD, [_group(one) for one in flow["groups"]])
+        if lists_all or len(groups) <= MOST_ROWS:
+            yield table(GROUP_HEAD, [_group(one) for one in groups])
+        else:
+            yield from group_rows(groups)
+
+
+def _standing(partitions: Sequence[PartitionReport], now_ms: int) -> Iterator[Part]:
+    """Yield rows of partitions that need somebody; the topics before hide them."""
+    if not partitions:
+        return
+    yield ""
+    yield _partitions(partitions[:MOST_STANDING], now_ms)
+    if len(partitions) > MOST_STANDING:
+        yield f"  and {len(partitions) - MOST_STANDING} partitions more that need somebody"
 
 
 def _warnings(flow: FlowReport) -> Iterable[str]:
@@ -82,16 +115,18 @@ def _workers(workers: Sequence[WorkerReport]) -> Iterable[str]:
         yield f"  worker {one['worker']}: {does}, lag {number(one['lag_records'])}{speed}{reason}"
 
 
-def _partitions(partitions: Sequence[PartitionReport], now_ms: int) -> Iterable[str]:
-    """Yield the table, with who has what where several share it."""
+def _partitions(partitions: Sequence[PartitionReport], now_ms: int) -> Table:
+    """Return the table, with who has what where several share it."""
     rows = [_partition(one, now_ms) for one in partitions]
-    if not any("worker" in one for one in partitions):
-        return table(PARTITION_HEAD, rows)
-    shared = [
-        (*row[:2], one.get("worker", ""), *row[2:])
-        for row, one in zip(rows, partitions, strict=True)
-    ]
-    return table((*PARTITION_HEAD[:2], "WORKER", *PARTITION_HEAD[2:]), shared)
+    head: Sequence[str] = PARTITION_HEAD
+    if any("worker" in one for one in partitions):
+        head = (*PARTITION_HEAD[:2], "WORKER", *PARTITION_HEAD[2:])
+        rows = [
+            (*row[:2], one.get("worker", ""), *row[2:])
+            for row, one in zip(rows, partitions, strict=True)
+        ]
+    marked = {place for place, one in enumerate(partitions) if one["advice"]}
+    return Table(head=head, rows=rows, left=LEFT, indent="  ", marked=marked, spare=SPARE)
 
 
 def _refused(settings: Sequence[RefusedSettingReport]) -> Iterable[str]:
@@ -171,6 +206,6 @@ def number(value: int | None) -> str:
     return UNKNOWN if value is None else str(value)
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterable[str]:
-    """Return the lines of a table below a heading."""
-    return lined_up(head, rows, LEFT, indent="  ")
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Return a table below a heading."""
+    return Table(head=head, rows=rows, left=LEFT, indent="  ")

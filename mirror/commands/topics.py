@@ -1,7 +1,8 @@
 """`mirror topics`: the topics that a flow mirrors, and why the others are left out."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 import trio
@@ -10,19 +11,24 @@ from mirror.commands.check import CheckFailed
 from mirror.commands.orders import flow_named
 from mirror.topics.choice import Choice, choices
 from runtime.configuration.config import Configuration, FlowConfig
-from runtime.process.output import escaped
+from runtime.program.page import Part
+from runtime.program.table import Table
 from wire.net import NetworkFault, open_cluster
 
 TIMEOUT_S: Final = 20.0
+HEAD: Final = ("TOPIC", "PARTITIONS", "VERDICT")
+LEFT: Final = frozenset({"TOPIC", "VERDICT"})
 
 
-async def topics(configuration: Configuration, name: str | None, *, as_json: bool) -> str:
+async def topics(
+    configuration: Configuration, name: str | None, *, as_json: bool
+) -> Iterator[Part]:
     """Return the page for one flow or all; raises CheckFailed and OrderFailed."""
     flows = configuration.flows if name is None else (flow_named(configuration, name),)
     found = [(flow, await _choices(configuration, flow)) for flow in flows]
     if as_json:
-        return json.dumps([_as_json(flow, chosen) for flow, chosen in found]) + "\n"
-    return "\n".join(_page(flow, chosen) for flow, chosen in found)
+        return iter([json.dumps([_as_json(flow, chosen) for flow, chosen in found])])
+    return chain.from_iterable(_page(flow, chosen) for flow, chosen in found)
 
 
 async def _choices(configuration: Configuration, flow: FlowConfig) -> list[Choice]:
@@ -58,16 +64,11 @@ def _as_json(flow: FlowConfig, chosen: Sequence[Choice]) -> dict[str, object]:
     }
 
 
-def _page(flow: FlowConfig, chosen: Sequence[Choice]) -> str:
+def _page(flow: FlowConfig, chosen: Sequence[Choice]) -> Iterator[Part]:
     count = sum(one.left_out is None for one in chosen)
-    names = [escaped(one.topic) for one in chosen]
-    width = max(map(len, names), default=0)
-    lines = [f"flow {flow.name}: {count} of {len(chosen)} topics are mirrored"]
-    lines += [
-        f"  {name.ljust(width)}  {one.partition_count:>5} partitions  {escaped(_verdict(one))}"
-        for name, one in zip(names, chosen, strict=True)
-    ]
-    return "".join(f"{line}\n" for line in lines)
+    yield f"flow {flow.name}: {count} of {len(chosen)} topics are mirrored"
+    rows = [(one.topic, str(one.partition_count), _verdict(one)) for one in chosen]
+    yield Table(head=HEAD, rows=rows, left=LEFT, indent="  ")
 
 
 def _verdict(one: Choice) -> str:

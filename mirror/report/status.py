@@ -23,6 +23,8 @@ from wire.topic_partition import TopicPartition
 CREDENTIALS_ADVICE: Final = "correct the credentials or the rights; it is tried again by itself"
 NOT_RUNNING: Final = "not running"
 """The role of a flow without a daemon; for how long, nobody knows."""
+NO_DAEMON: Final = "no daemon"
+"""The state of what nobody mirrors now."""
 
 
 TRANSACTION_ADVICE: Final = (

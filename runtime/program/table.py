@@ -1,45 +1,72 @@
 """Rows as a terminal shows them: columns as wide as they must be, names from outside escaped."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from runtime.process.output import escaped
 
 UNKNOWN: Final = "?"
 NOTHING: Final = "-"
+MOST_PADDED: Final = 249
+"""The length of the longest name of a topic; a group's may have 32,767 characters."""
 
 
-def lined_up(
-    head: Sequence[str], rows: Sequence[Sequence[str]], left: Container[str], indent: str = ""
-) -> Iterator[str]:
-    """Yield the lines of a table; columns whose titles are in `left` begin at one edge."""
-    rows = [[escaped(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    for row in (head, *rows):
-        cells = (
-            cell.ljust(width) if title in left else cell.rjust(width)
-            for title, cell, width in zip(head, row, widths, strict=True)
-        )
-        yield f"{indent}{'  '.join(cells)}".rstrip()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows below their titles; columns whose titles are in `left` begin at one edge.
+
+    `marked` are the rows, by number, that need somebody: a terminal shows them in bold. `spare` are
+    the titles of columns that a narrow terminal does without, the first one first.
+    """
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    left: Container[str]
+    indent: str = ""
+    marked: Container[int] = frozenset()
+    spare: Sequence[str] = ()
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines for a pipe, one a row, none without rows; names from outside escaped.
+
+        A cell beyond MOST_PADDED moves what stands behind it in its own line, and in no other.
+        """
+        if not self.rows:
+            return
+        rows = [[escaped(cell) for cell in row] for row in self.rows]
+        widths = [
+            min(max(map(len, column)), MOST_PADDED) for column in zip(self.head, *rows, strict=True)
+        ]
+        for row in (self.head, *rows):
+            cells = (
+                cell.ljust(width) if title in self.left else cell.rjust(width)
+                for title, cell, width in zip(self.head, row, widths, strict=True)
+            )
+            yield f"{self.indent}{'  '.join(cells)}".rstrip()
+
+    def without(self, title: str) -> "Table":
+        """Return the table without a column."""
+        place = list(self.head).index(title)
+        rows = [[*row[:place], *row[place + 1 :]] for row in self.rows]
+        return replace(self, head=[*self.head[:place], *self.head[place + 1 :]], rows=rows)
 
 
 def table_of(
     rows: Sequence[Mapping[str, object]], titles: Mapping[str, str], *, none: str = UNKNOWN
-) -> Iterator[str]:
-    """Yield the lines of a table of records, without a line for no record.
+) -> Table:
+    """Return the table of records.
 
     `titles` names the fields that are shown, in their order. Numbers stand at the right edge, and
     `none` where a record has None.
     """
-    if not rows:
-        return
     left = {
         title
         for field, title in titles.items()
         if not all(row[field] is None or _is_number(row[field]) for row in rows)
     }
     cells = [[cell(row[field], none) for field in titles] for row in rows]
-    yield from lined_up(tuple(titles.values()), cells, left)
+    return Table(head=tuple(titles.values()), rows=cells, left=left)
 
 
 def cell(value: object, none: str = UNKNOWN) -> str:

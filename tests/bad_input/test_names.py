@@ -14,11 +14,13 @@ from failover.view.report import summary
 from mirror.cli import PROGRAM as MIRROR
 from mirror.commands import check, topics
 from mirror.commands.group_rows import Exactness, GroupRow
-from mirror.commands.position_table import render_rows
-from mirror.commands.status_table import render
+from mirror.commands.position_table import rows_table
+from mirror.commands.status_choice import StatusChoice
+from mirror.commands.status_table import status_parts
 from mirror.topics.choice import Choice
 from runtime.configuration.config import load
 from runtime.program.command import Options
+from runtime.program.page import page_text
 from spark_audit import commands as audit
 from tests.dc_yaml import dc_yaml, flow
 from tests.failover.journals import ended_promotion
@@ -52,8 +54,8 @@ def test_the_status_of_a_mirror_shows_a_group_in_its_line(name: str) -> None:
     of_flow = REPORT["flows"][0]
     of_group = {**of_flow["groups"][0], "group": name}
     renamed = {**of_flow, "groups": [of_group], "reason": name, "faults": [name]}
-    page = render({**REPORT, "flows": [renamed]})  # type: ignore[list-item]
-    assert is_harmless(page, render(REPORT).count("\n"))
+    page = page_text(status_parts({**REPORT, "flows": [renamed]}, StatusChoice()))  # type: ignore[list-item]
+    assert is_harmless(page, page_text(status_parts(REPORT, StatusChoice())).count("\n"))
 
 
 @NAMES
@@ -74,7 +76,7 @@ async def test_tables_of_positions_and_topics_show_a_name_in_its_line(
         skipped=None,
         applied_ms=None,
     )
-    assert is_harmless(render_rows([row], 0), 2)
+    assert is_harmless(page_text([rows_table([row], 0)]), 2)
 
     async def choices(*_: object) -> list[Choice]:
         return [Choice(topic=name, partition_count=1, left_out=name)]
@@ -82,8 +84,8 @@ async def test_tables_of_positions_and_topics_show_a_name_in_its_line(
     monkeypatch.setattr(topics, "_choices", choices)
     file = tmp_path / "dc.yaml"
     file.write_text(dc_yaml(flow()))
-    page = await topics.topics(load(file), None, as_json=False)
-    assert is_harmless(page, 2)
+    page = page_text(await topics.topics(load(file), None, as_json=False))
+    assert is_harmless(page, 3)
 
 
 @NAMES

@@ -58,6 +58,11 @@ def test_a_group_is_described_moved_and_deleted(commands: Commands) -> None:
     assert len(consumer.consume(10, 60)) == 10
     consumer.commit(asynchronous=False)
     [described] = commands.told("groups", "describe", "cli-group")
+    listed = ("groups", "list", "--group", "cli-gr.*")
+    assert [one["group"] for one in commands.told(*listed, "--state", "stable")] == ["cli-group"]
+    assert said(*listed, "--state", "Dead") == "no group matches\n"
+    for chosen in (("--topic", "cli"), ("--lag-over", "0")):
+        assert commands.told("groups", "describe", "cli-group", *chosen)[0]["positions"] == []
     [member] = described["members"]
     assert (described["state"], member["partitions"]) == ("Stable", ["cli-read-0"])
     assert "stop its members" in said(*reset, "--to-earliest", "--yes", status=1)

@@ -203,13 +203,14 @@ def test_the_plan_is_the_text_that_promote_begins_with() -> None:
     plan = decide(ALL_WELL, PLANNED)
     assert isinstance(plan, Plan)
     lines = describe(plan)
-    assert lines[:4] == (
+    assert lines[:5] == (
         "promote dc2: planned, from dc1, epoch 5",
         "  flow     dc1->dc2, run by process 7 on host",
         "  moves    1 topics, 2 partitions; not mirrored yet: 10 records",
+        "           orders: 10 records",
         "  groups   billing (2), idle (0) (members)",
     )
-    assert len(lines) == 4 + len(ORDER[PromotionKind.PLANNED])
+    assert len(lines) == 5 + len(ORDER[PromotionKind.PLANNED])
     assert "close dc1 for writes" in lines[6]
 
 
@@ -282,3 +283,15 @@ def test_a_group_that_would_be_cut_in_two_is_refused_whoever_insists(kind: Promo
     assert isinstance(refusal, Refusal)
     assert refusal.cause is Cause.CUT_GROUP
     assert refusal.reason.endswith(cut)
+
+
+def test_topics_that_lag_are_named_those_that_lag_most_first() -> None:
+    ends = {TopicPartition(f"t-{topic:02}", one): topic for topic in range(15) for one in (0, 1)}
+    plan = decide(replace(ALL_WELL, source=replace(DC1, ends=ends), mirrored={}), PLANNED)
+    assert isinstance(plan, Plan)
+    shown = [line.strip() for line in describe(plan) if line.startswith(" " * 11)]
+    assert shown[:2] == ["t-14: 28 records", "t-13: 26 records"]
+    assert shown[10:] == ["and 4 topics more; --lag-over 0 lists them"]
+    chosen = [line.strip() for line in describe(plan, 20) if line.startswith(" " * 11)]
+    assert chosen == [f"t-{topic}: {2 * topic} records" for topic in (14, 13, 12, 11)]
+    assert plan_document(plan)["backlog"] == {f"t-{one:02}": 2 * one for one in range(1, 15)}

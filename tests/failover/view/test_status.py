@@ -1,5 +1,6 @@
 """What is seen of the sites: what they have closed, and what an idle one has not."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,14 @@ import pytest
 
 import failover.view.status
 from failover.sites.fence import Fence
-from failover.view.status import Status, _read_sites, status_lines
+from failover.view.status import (
+    ShownNames,
+    SiteStatus,
+    Status,
+    _read_sites,
+    status_document,
+    status_lines,
+)
 from runtime.configuration.config import load
 from runtime.coordination.witness import ActiveSite
 from tests.doubles.fake_cluster import run_fake_cluster
@@ -54,8 +62,8 @@ async def test_an_idle_site_that_cannot_be_closed_says_why(tmp_path: Path) -> No
     standby, active = list(status_lines(replace(BACK, sites=sites)))[1:3]
     assert active == "site     dc2: active, not fenced"
     assert standby == (
-        "site     dc1: standby, not fenced; cannot be closed: it has no write fence, and no"
-        " authorizer"
+        "site     dc1: standby, not fenced; open: orders; cannot be closed: it has no write fence,"
+        " and no authorizer"
     )
 
 
@@ -70,3 +78,17 @@ def test_a_journal_that_is_lost_is_not_told_as_no_promotion(epoch: int, told: st
     active = ActiveSite(site="dc2", epoch=epoch)
     status = Status(active=active, sites=(), flows=(), unfinished=None, last=None)
     assert [*status_lines(status)][-1] == told
+
+
+def test_many_topics_are_named_in_part_unless_all_or_some_are_asked_for() -> None:
+    names = tuple(f"t-{number:04}" for number in range(5_000))
+    some = ShownNames().words(names)
+    assert some == f"{', '.join(names[:10])} and 4990 more (--all lists them)"
+    assert ShownNames(lists_all=True).words(names) == ", ".join(names)
+    chosen = ShownNames(topic=re.compile("t-000[12]"))
+    assert chosen.words(names) == "2 of 5000 topics: t-0001, t-0002"
+    site = SiteStatus(
+        name="dc1", is_active=False, fault=None, fenced_topics=names, allowed_clients=()
+    )
+    document = status_document(replace(BACK, sites=(site,)), chosen)
+    assert document["sites"][0]["fenced_topics"] == ["t-0001", "t-0002"]

@@ -12,12 +12,13 @@ from mirror.commands.group_rows import (
     group_rows,
     summary,
 )
-from mirror.commands.position_table import render_rows
+from mirror.commands.position_table import rows_table
 from mirror.commands.position_words import Line, PositionsUnreadable
 from mirror.commands.positions import check_within
 from offset_translation.checkpoint import Checkpoint
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
+from runtime.program.page import page_text
 from tests.mirror.building import CONFIG
 from wire.topic_partition import TopicPartition
 
@@ -135,7 +136,7 @@ def test_a_position_before_the_targets_log_start_is_shown_with_what_is_gone() ->
     found = row(sight, 10, 10)
     assert (found.translated, found.gone, found.reread) == (50, 40, 0)
     assert found.exactness is Exactness.CUT
-    table = render_rows([found], 0)
+    table = page_text([rows_table([found], 0)])
     assert "before the target's log start: 40 offsets are gone there" in table
     assert "40 offsets before the target's log start are gone there" in summary([found])
     assert row(sight, 60, 60).exactness is Exactness.EXACT

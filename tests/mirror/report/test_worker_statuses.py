@@ -1,8 +1,10 @@
 """What `mirror status` makes of the reports of several workers."""
 
-from mirror.commands.status_table import render
+from mirror.commands.status_choice import StatusChoice
+from mirror.commands.status_table import status_parts
 from mirror.report.status import FlowReport, PartitionReport
 from mirror.report.worker_statuses import merged
+from runtime.program.page import page_text
 
 
 def partition(index: int, lag: int | None) -> PartitionReport:
@@ -73,8 +75,11 @@ def test_several_workers_are_shown_as_one_flow_with_who_has_what() -> None:
     assert (whole["speed"]["bytes_per_second"], whole["speed"]["done_in_seconds"]) == (3e6, 9.0)
     [group] = whole["groups"]
     assert group["source_lag"] == 10
-    page = render(
-        {"program": "mirror", "pid": 0, "started_ms": 0, "now_ms": 100_000, "flows": [whole]}
+    page = page_text(
+        status_parts(
+            {"program": "mirror", "pid": 0, "started_ms": 0, "now_ms": 100_000, "flows": [whole]},
+            StatusChoice(),
+        )
     )
     lines = [line.rstrip() for line in page.splitlines()]
     assert "  worker h:1: leads, running, 2 partitions, lag 4, 2.0 MB/s" in lines
