@@ -4,7 +4,9 @@ The answer to ApiVersions tells a client so, and clients choose among what it na
 Fetch end before the versions whose answers hold addresses (KIP-951), so what carries records is
 passed on as it is. Ids of topics (KIP-516) differ between sites: a client that sees another one
 takes the topic for a new one, and some then fail what they were to write. So no client hears of
-them, and groups of the new protocol, which go by them (KIP-848), are not carried.
+them, and groups of the new protocol, which go by them (KIP-848), are not carried. Metadata ends
+before the version from which on clients rely on leader epochs: these are not shown, and librdkafka
+takes one that is missing there for 0. A broker that leads by a later epoch refuses each such Fetch.
 """
 
 from collections.abc import Mapping
@@ -36,9 +38,10 @@ from wire.messages.update_metadata import UpdateMetadataRequest
 from wire.messages.write_txn_markers import WriteTxnMarkersRequest
 
 _LAST: Final[Mapping[int, int]] = MappingProxyType(
-    {ProduceRequest.API_KEY: 9, FetchRequest.API_KEY: 12, MetadataRequest.API_KEY: 9}
+    {ProduceRequest.API_KEY: 9, FetchRequest.API_KEY: 12, MetadataRequest.API_KEY: 8}
 )
-"""The last version without addresses of brokers or ids of topics, where those would matter."""
+"""The last version without what matters of the other site: addresses of brokers, ids of topics,
+leader epochs."""
 _FIRST: Final[Mapping[int, int]] = MappingProxyType({SaslHandshakeRequest.API_KEY: 1})
 """Behind version 0 come tokens without heads. It is named, and not carried: librdkafka takes
 brokers without it, up to its version 2.8, for some that know no handshake."""

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from runtime.diverged import OFFSET, SITE
 from tests.clusters import RunningCluster
@@ -25,6 +26,12 @@ def set_aside(cluster: RunningCluster, topic: str, site: str = "dc1") -> list[tu
         (int(one.value() or b""), int(header[OFFSET] or b""))
         for one, header in zip(found, headers, strict=True)
     ]
+
+
+def lines_of(folder: Path) -> list[dict[str, Any]]:
+    """Return what the files in `diverged` of this folder say of records that were set aside."""
+    files = sorted((folder / "diverged").glob("*.jsonl"))
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
 
 def divergence(file: Path) -> tuple[int, list[tuple[str, str, int]]]:

@@ -4,7 +4,7 @@ Each is a producer of numbers, a hundred in a second, and a member of a group th
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sized
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -67,6 +67,10 @@ class ForeignApplications:
 
     def read(self) -> list[int]:
         return [number for number, _ in self.consumer.of("record_data")]
+
+    def trouble(self) -> str:
+        """Return what a person is to look at where they do not go on."""
+        return f"see {self.producer.child.log} and {self.consumer.child.log}"
 
     def stop_writing(self) -> None:
         self.producer.child.stop(patience_s=PATIENCE_S)
@@ -142,7 +146,7 @@ class LibrdkafkaApplications:
 
     def __init__(self, settings: Mapping[str, Any], topic: str) -> None:
         self._topic = topic
-        where = {**settings, **QUIET}
+        where = {**settings, **QUIET, "error_cb": self._note}
         self._producer = Producer({**where, "enable.idempotence": True, "linger.ms": 0})
         self._consumer = Consumer(
             {
@@ -155,6 +159,8 @@ class LibrdkafkaApplications:
         self._acknowledged: list[tuple[int, int]] = []
         self._failed: list[tuple[int, int]] = []
         self._read: list[int] = []
+        self._errors: list[str] = []
+        """What the clients said of themselves, each at its time (ms)."""
         self._stop_writing, self._stop_reading = Event(), Event()
         self._threads = ThreadPoolExecutor(2)
         self._writing = self._threads.submit(self._write)
@@ -168,6 +174,13 @@ class LibrdkafkaApplications:
 
     def read(self) -> list[int]:
         return list(self._read)
+
+    def trouble(self) -> str:
+        """Return what the clients said last of what went wrong."""
+        return "; ".join(self._errors[-5:]) or "the clients named no error"
+
+    def _note(self, error: KafkaError) -> None:
+        self._errors.append(f"{wall_ms()}: {error}")
 
     def stop_writing(self) -> None:
         self._stop_writing.set()
@@ -196,7 +209,11 @@ class LibrdkafkaApplications:
         self._consumer.subscribe([self._topic])
         while not self._stop_reading.is_set():
             message = self._consumer.poll(0.2)
-            if message is not None and message.error() is None:
+            if message is None:
+                continue
+            if (error := message.error()) is not None:
+                self._note(error)
+            else:
                 self._read.append(int(message.value() or b"-1"))
         self._consumer.close()
 
@@ -222,8 +239,18 @@ def group_of(topic: str) -> str:
 def wait_more(applications: Applications, more: int) -> None:
     """Return once so many more are acknowledged, and as many are read."""
     wanted = len(applications.acknowledged()) + more
-    wait_until("writing goes on", lambda: len(applications.acknowledged()) >= wanted, PATIENCE_S)
-    wait_until("reading goes on", lambda: len(applications.read()) >= wanted, PATIENCE_S)
+    _wait_for(applications, "writing goes on", applications.acknowledged, wanted)
+    _wait_for(applications, "reading goes on", applications.read, wanted)
+
+
+def _wait_for(
+    applications: Applications, what: str, records: Callable[[], Sized], wanted: int
+) -> None:
+    try:
+        wait_until(what, lambda: len(records()) >= wanted, PATIENCE_S)
+    except AssertionError as late:
+        late.add_note(f"{len(records())} of {wanted} records; {applications.trouble()}")
+        raise
 
 
 def longest_gap_s(acknowledged: list[tuple[int, int]], from_ms: int = 0) -> float:

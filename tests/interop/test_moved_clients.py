@@ -5,6 +5,7 @@ of them costs two sites once.
 """
 
 import json
+from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from tests.commands import run_mirror_command
 from tests.drill.failover.story import Said, advised
 from tests.failover.bootstrap.served import run_forwarding
 from tests.failover.promoting import failover, finish, tell
+from tests.failover.set_aside import lines_of
 from tests.failover.two_sites import QUIET, pause, read_all, run_sites, values_of
 from tests.forked import start_program
 from tests.interop.applications import (
@@ -40,7 +42,7 @@ from tests.interop.applications import (
     wait_more,
 )
 from tests.interop.closing import TOPIC, stage
-from tests.interop.foreign.clients import ForeignClient, franz_go, kafkajs, sarama
+from tests.interop.foreign.clients import ForeignClient, franz_go, kafkajs, named_franz_go, sarama
 from tests.interop.matrix import Peer
 from tests.interop.peers import KAFKA_4_KRAFT, NEWEST_3, NEWEST_4
 from tests.interop.peers.kafka import KafkaCluster
@@ -49,21 +51,57 @@ from tests.mirror.daemon import run_mirror, wait_until
 from tests.secured_cluster import RIGHT, USER
 from wire.net.security import Mechanism
 
-JAVA: Final = (NEWEST_3, NEWEST_4)
 OTHERS: Final = {"franz-go": franz_go, "kafkajs": kafkajs, "Sarama": sarama}
-COME_BACK: Final = {name: OTHERS[name] for name in ("kafkajs", "Sarama")}
-"""franz-go looks again, and takes the other site's topic, which has another id, for a new one: what
-is written fails. It has to be started anew, or to be forwarded."""
 LIBRDKAFKA: Final = "librdkafka"
 EACH_SITE: Final = 200
 """So many records each client writes while a site is active, a hundred in a second."""
 HEARD_S: Final = 1.0
 """Until clients have told of what a site acknowledged before it was killed."""
+LOOKING_AGAIN: Final = "Unmodified clients at `failover bootstrap`"
+"""The table of the matrix."""
 LOOKING_AGAIN_S: Final = 10.0
 FORWARDING_S: Final = 5.0
+OFTEN_MS: Final = 1_000
+"""So often clients that are to look again ask for the way while nothing is wrong."""
 LOGIN: Final = {"SASL_USER": USER, "SASL_PASSWORD": RIGHT}
 
 Site: TypeAlias = RunningCluster | KafkaCluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Company:
+    """Which clients run beside each other."""
+
+    java: Mapping[str, str] = field(default_factory=dict)
+    """Versions, each with settings of its own."""
+    others: Mapping[str, Callable[[], ForeignClient]] = field(default_factory=dict)
+    librdkafka: Mapping[str, Any] | None = None
+    """Its settings, where it is among them."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return those by which their topics are called."""
+        last = () if self.librdkafka is None else (LIBRDKAFKA,)
+        return (*self.java, *self.others, *last)
+
+
+ALL: Final[Mapping[str, Company]] = {
+    "others": Company(others=OTHERS, librdkafka={}),
+    "Java": Company(java={NEWEST_3: "", NEWEST_4: ""}),
+}
+COME_BACK: Final[Mapping[str, Company]] = {
+    # As it is, franz-go takes the other site's topic, which has another id, for a new one: what is
+    # written fails until it is started anew.
+    "others": Company(others={**OTHERS, "franz-go": named_franz_go}, librdkafka={}),
+    # Since Java 4.0 this is the default (KIP-1102).
+    "Java": Company(java={NEWEST_3: "metadata.recovery.strategy=rebootstrap", NEWEST_4: ""}),
+}
+SENT_ALONG: Final = Company(
+    java={NEWEST_4: f"metadata.max.age.ms={OFTEN_MS}"},
+    librdkafka={"topic.metadata.refresh.interval.ms": OFTEN_MS},
+)
+"""Those that know REBOOTSTRAP_REQUIRED (KIP-1102)."""
+of_each = pytest.mark.parametrize("who", ALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +150,6 @@ def apache(folder: Path, _: str) -> Iterator[Ground]:
 Run: TypeAlias = Callable[[Path, str], Any]
 GROUNDS: Final[Mapping[str, Run]] = {"Apache Kafka": apache, "bundled brokers": bundled}
 on_each = pytest.mark.parametrize("kind", GROUNDS)
-of_each = pytest.mark.parametrize("who", ["others", "Java"])
 
 
 @dataclass(slots=True)
@@ -138,7 +175,8 @@ class Clients:
                 if new and not new.isdisjoint(self.by_name[name].read()):
                     left.remove(name)
                     self.resumed_s.setdefault(name, []).append(monotonic() - begun)
-            assert monotonic() - begun < PATIENCE_S, f"{left} do not go on"
+            trouble = {name: self.by_name[name].trouble() for name in left}
+            assert monotonic() - begun < PATIENCE_S, f"these do not go on: {trouble}"
             pause(0.05)
         for name, one in self.by_name.items():
             gap_s = longest_gap_s(one.acknowledged(), from_ms)
@@ -176,39 +214,27 @@ def _has_read(applications: Applications, number: int) -> bool:
 
 
 @contextmanager
-def run_clients(
-    who: str,
-    ground: Ground,
-    address: str,
-    folder: Path,
-    *,
-    others: Mapping[str, Callable[[], ForeignClient]] = OTHERS,
-    more: Mapping[str, str] = MappingProxyType({}),
-) -> Iterator[Clients]:
-    """Run Java, or librdkafka and these others; `more` are settings of Java by its version.
+def run_clients(company: Company, ground: Ground, address: str, folder: Path) -> Iterator[Clients]:
+    """Run them with this address in `bootstrap.servers`.
 
     dc1 is started anew before, so that leader epochs of the two sites differ.
     """
-    names = JAVA if who == "Java" else (*others, LIBRDKAFKA)
-    topics = {name: make_topic(ground, name) for name in names}
+    topics = {name: make_topic(ground, name) for name in company.names}
+    ready = {name: make() for name, make in company.others.items()}
     ground.dc1.kill()
     ground.dc1.start()
     named: dict[str, Applications] = {}
     with ExitStack() as stack:
-        if who == "Java":
-            for version in JAVA:
-                topic = topics[version]
-                peer = Peer(name="Java clients", version=version)
-                security = f"{ground.java}\n{more.get(version, '')}"
-                run = run_java(peer, address, topic, folder, security)
-                named[f"Java {version}"] = stack.enter_context(run)
-        else:
-            for name, make in others.items():
-                client = make()
-                run_one = run_foreign(client, address, topics[name], folder, ground.login)
-                named[client.name] = stack.enter_context(run_one)
-            settings = {**ground.librdkafka, "bootstrap.servers": address}
-            run_it = run_librdkafka(settings, topics[LIBRDKAFKA])
+        for version, settings in company.java.items():
+            peer = Peer(name="Java clients", version=version)
+            run = run_java(peer, address, topics[version], folder, f"{ground.java}\n{settings}\n")
+            named[f"Java {version}"] = stack.enter_context(run)
+        for name, client in ready.items():
+            run_one = run_foreign(client, address, topics[name], folder, ground.login)
+            named[client.name] = stack.enter_context(run_one)
+        if company.librdkafka is not None:
+            where = {**ground.librdkafka, **company.librdkafka, "bootstrap.servers": address}
+            run_it = run_librdkafka(where, topics[LIBRDKAFKA])
             named[f"{LIBRDKAFKA} {libversion()[0]}"] = stack.enter_context(run_it)
         yield Clients(dict(zip(named, topics.values(), strict=True)), named)
 
@@ -253,8 +279,18 @@ def go_through_planned(them: Clients, file: Path, *sites: str) -> None:
         assert not any(them.read_again().values()), f"to {site}"
 
 
-def go_through_disaster(them: Clients, ground: Ground) -> dict[str, int]:
-    """Lose dc1 and have it back; return what each had written by then."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disaster:
+    """What became of each client's records when a site was lost, by the client's name."""
+
+    written: Mapping[str, int]
+    """The last that was acknowledged before."""
+    aside: Mapping[str, set[int]]
+    """Those that only the lost site had, as they are listed in `diverged`."""
+
+
+def go_through_disaster(them: Clients, ground: Ground) -> Disaster:
+    """Lose dc1 and have it back."""
     ground.dc1.kill()
     pause(HEARD_S)
     written = them.last()
@@ -263,7 +299,12 @@ def go_through_disaster(them: Clients, ground: Ground) -> dict[str, int]:
     ground.dc1.start()
     set_aside(ground.file)
     print("read again behind the disaster", json.dumps(them.read_again()))
-    return written
+    listed = lines_of(ground.file.parent)
+    aside = {
+        name: {int(b64decode(one["value"])) for one in listed if one["topic"] == topic}
+        for name, topic in them.topics.items()
+    }
+    return Disaster(written=written, aside=aside)
 
 
 def set_aside(file: Path) -> None:
@@ -283,8 +324,11 @@ def set_aside(file: Path) -> None:
         pause(1.0)
 
 
-def judge(them: Clients, written: Mapping[str, int], within_s: float) -> None:
-    """Hold what became of the clients against what is promised; `written` at the disaster."""
+NONE_YET: Final = Disaster(written={}, aside={})
+
+
+def judge(them: Clients, disaster: Disaster, within_s: float) -> None:
+    """Hold what became of the clients against what is promised."""
     lost = them.end()
     for name, one in them.by_name.items():
         shown = [f"{gap:.1f}" for gap in them.pauses_s[name]]
@@ -293,16 +337,28 @@ def judge(them: Clients, written: Mapping[str, int], within_s: float) -> None:
         print(f"{name}: pauses {shown}, resumed {resumed}, lost {len(lost[name])} of {count}")
     for name, numbers in lost.items():
         # What the mirror had not carried is lost with the site: the last before it, all in a row.
-        assert all(number <= written[name] for number in numbers), f"{name}: {numbers}"
+        last = disaster.written.get(name, -1)
+        assert all(number <= last for number in numbers), f"{name}: {numbers}"
         assert all(after - before == 1 for before, after in pairwise(numbers)), f"{name}: {numbers}"
+        assert disaster.aside.get(name, set()).issuperset(numbers), (
+            f"{name}: {numbers} are listed nowhere"
+        )
     slow = {name: took for name, took in them.resumed_s.items() if max(took) > within_s}
     assert not slow, slow
 
 
-def wait_carried(them: Clients, source: Site, target: Site) -> None:
-    """Return once the other site has all that the active one has: no batch passes for mirrored."""
+def wait_carried(
+    them: Clients,
+    source: Site,
+    target: Site,
+    aside: Mapping[str, set[int]] = MappingProxyType({}),
+) -> None:
+    """Return once the other site has all that the active one has: no batch passes for mirrored.
+
+    What was set aside by a command stays in the active site's log, where it was the lost one.
+    """
     for name, topic in them.topics.items():
-        there = values(source, topic)
+        there = values(source, topic) - aside.get(name, set())
         is_carried = partial(_holds, target, topic, there)
         wait_until(f"what {name} wrote is on the other site", is_carried, PATIENCE_S)
 
@@ -327,20 +383,14 @@ def test_clients_are_forwarded_through_promotions_a_disaster_and_back(
         run_mirror(ground.file),
         run_guard(ground.file),
         run_forwarding(ground.endpoint, tmp_path) as (address, _),
-        run_clients(who, ground, address, tmp_path) as them,
+        run_clients(ALL[who], ground, address, tmp_path) as them,
     ):
         them.wait_more(EACH_SITE)
         go_through_planned(them, ground.file, "dc2", "dc1")
-        written = go_through_disaster(them, ground)
+        disaster = go_through_disaster(them, ground)
         go_through_planned(them, ground.file, "dc1")
-        judge(them, written, FORWARDING_S)
-        wait_carried(them, ground.dc1, ground.dc2)
-
-
-LOOKS_AGAIN: Final = {
-    # Since Java 4.0 this is the default (KIP-1102).
-    NEWEST_3: "metadata.recovery.strategy=rebootstrap\n",
-}
+        judge(them, disaster, FORWARDING_S)
+        wait_carried(them, ground.dc1, ground.dc2, disaster.aside)
 
 
 @contextmanager
@@ -360,7 +410,7 @@ def run_looking_again(file: Path, folder: Path) -> Iterator[str]:
         program.wait(PATIENCE_S)
 
 
-@pytest.mark.matrix(subject="Unmodified clients at `failover bootstrap`")
+@pytest.mark.matrix(subject=LOOKING_AGAIN)
 @of_each
 @on_each
 def test_clients_look_again_when_a_site_is_lost(
@@ -371,9 +421,27 @@ def test_clients_look_again_when_a_site_is_lost(
         run_mirror(ground.file),
         run_guard(ground.file),
         run_looking_again(ground.endpoint, tmp_path) as address,
-        run_clients(who, ground, address, tmp_path, others=COME_BACK, more=LOOKS_AGAIN) as them,
+        run_clients(COME_BACK[who], ground, address, tmp_path) as them,
     ):
         them.wait_more(EACH_SITE)
-        written = go_through_disaster(them, ground)
-        judge(them, written, LOOKING_AGAIN_S)
+        disaster = go_through_disaster(them, ground)
+        judge(them, disaster, LOOKING_AGAIN_S)
         wait_carried(them, ground.dc2, ground.dc1)
+
+
+@pytest.mark.matrix(subject=LOOKING_AGAIN)
+def test_clients_are_sent_along_in_planned_promotions(witness: str, tmp_path: Path) -> None:
+    with bundled(tmp_path, witness) as ground:
+        document = yaml.safe_load(ground.file.read_text())
+        document["failover"]["rebootstrap_clients"] = True
+        ground.file.write_text(yaml.safe_dump(document))
+        with (
+            run_mirror(ground.file),
+            run_guard(ground.file),
+            run_looking_again(ground.endpoint, tmp_path) as address,
+            run_clients(SENT_ALONG, ground, address, tmp_path) as them,
+        ):
+            them.wait_more(EACH_SITE)
+            go_through_planned(them, ground.file, "dc2", "dc1")
+            judge(them, NONE_YET, LOOKING_AGAIN_S)
+            wait_carried(them, ground.dc1, ground.dc2)

@@ -28,7 +28,7 @@ from wire.net.transport import Address
 NAMES = BrokerNames("b{broker}.kafka.test", 443)
 ASKED = b"".join(
     encode_request(
-        RequestHeader(api_key=3, api_version=9, correlation_id=7, client_id="me"),
+        RequestHeader(api_key=3, api_version=8, correlation_id=7, client_id="me"),
         MetadataRequest(topics=None),
     )
 )
@@ -62,7 +62,7 @@ async def answer_to(stream: trio.SSLStream[trio.SocketStream]) -> MetadataRespon
         await stream.send_all(ASKED)
         while len(frame) < 4 or len(frame) < 4 + int.from_bytes(frame[:4], "big"):
             frame += bytes(await stream.receive_some())
-    return decode_response(MetadataResponse, frame[4:], 9)
+    return decode_response(MetadataResponse, frame[4:], 8)
 
 
 async def test_the_name_in_tls_leads_to_its_broker_and_brokers_are_shown_by_names(

@@ -202,14 +202,14 @@ async def test_our_answers_wait_for_those_of_the_broker(autojump_clock: MockCloc
 
 async def test_addresses_and_producer_ids_are_changed(autojump_clock: MockClock) -> None:
     async with staged(autojump_clock) as stage:
-        asked = request(MetadataRequest(), 9, 1) + request(
+        asked = request(MetadataRequest(), 8, 1) + request(
             InitProducerIdRequest(transaction_timeout_ms=1), 4, 2
         )
         await stage.client.send_all(asked)
         assert await heard(stage.broker) == asked
         broker = MetadataResponseBroker(node_id=3, host="kafka-3.internal", port=9092)
-        await stage.broker.send_all(answer(MetadataResponse(brokers=(broker,), topics=()), 9, 1))
-        told = decode_response(MetadataResponse, (await heard(stage.client))[4:], 9)
+        await stage.broker.send_all(answer(MetadataResponse(brokers=(broker,), topics=()), 8, 1))
+        told = decode_response(MetadataResponse, (await heard(stage.client))[4:], 8)
         assert [(each.host, each.port) for each in told.brokers] == [("kafka.example", 9103)]
         new = InitProducerIdResponse(error_code=0, producer_id=77, producer_epoch=0)
         await stage.broker.send_all(answer(new, 4, 2))
@@ -224,10 +224,10 @@ async def test_a_broker_without_a_port_is_left_out_and_named_and_the_client_goes
         MetadataResponseBroker(node_id=node, host="kafka.internal", port=9092) for node in (3, 77)
     )
     async with staged(autojump_clock) as stage:
-        await stage.client.send_all(request(MetadataRequest(), 9, 1))
+        await stage.client.send_all(request(MetadataRequest(), 8, 1))
         assert await heard(stage.broker) != b""
-        await stage.broker.send_all(answer(MetadataResponse(brokers=brokers, topics=()), 9, 1))
-        told = decode_response(MetadataResponse, (await heard(stage.client))[4:], 9)
+        await stage.broker.send_all(answer(MetadataResponse(brokers=brokers, topics=()), 8, 1))
+        told = decode_response(MetadataResponse, (await heard(stage.client))[4:], 8)
         assert [each.node_id for each in told.brokers] == [3]
         await stage.client.send_all(fetch(2))
         assert await heard(stage.broker) == fetch(2)
@@ -276,7 +276,7 @@ async def test_an_answer_that_nobody_asked_and_one_that_is_too_large_end_it(
     size = (MOST_ANSWER_BYTES + 1).to_bytes(4, "big")
     for said in (answer(EMPTY, 12, 5), size + (1).to_bytes(4, "big")):
         async with staged(autojump_clock) as stage:
-            await stage.client.send_all(request(MetadataRequest(), 9, 1))
+            await stage.client.send_all(request(MetadataRequest(), 8, 1))
             await stage.broker.send_all(said)
             assert await heard(stage.client) == b""
             assert len(stage.faults) == 1

@@ -17,7 +17,15 @@ from wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 from wire.messages.table import APIS
 from wire.schema.plan import top_level
 
-PRODUCE, FETCH, SASL_HANDSHAKE, VERSIONS, ADD_PARTITIONS, UNKNOWN = 0, 1, 17, 18, 24, 9_999
+PRODUCE, FETCH, METADATA, SASL_HANDSHAKE, VERSIONS, ADD_PARTITIONS, UNKNOWN = (
+    0,
+    1,
+    3,
+    17,
+    18,
+    24,
+    9_999,
+)
 
 
 def named(*ranges: tuple[int, int, int]) -> list[tuple[int, int, int]]:
@@ -30,6 +38,11 @@ def named(*ranges: tuple[int, int, int]) -> list[tuple[int, int, int]]:
 
 def test_versions_whose_answers_hold_addresses_or_topic_ids_are_not_named() -> None:
     assert named((PRODUCE, 0, 13), (FETCH, 4, 18)) == [(PRODUCE, 0, 9), (FETCH, 4, 12)]
+
+
+def test_clients_are_offered_no_version_by_which_they_hold_leader_epochs_for_reliable() -> None:
+    """They are not shown: librdkafka then claims epoch 0, which a later leader refuses for ever."""
+    assert named((METADATA, 0, 13)) == [(METADATA, 0, 8)]
 
 
 @pytest.mark.parametrize("message", ["request", "response"])

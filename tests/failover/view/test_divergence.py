@@ -1,6 +1,5 @@
 """Sites that disagree behind a disaster: each record is in both logs, or on a list by offset."""
 
-import json
 import re
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
@@ -22,7 +21,7 @@ from tests.failover.both_ways import (
     wait_same_logs,
 )
 from tests.failover.promoting import run_mirror, tell, wait_mirroring
-from tests.failover.set_aside import divergence, restart, set_aside
+from tests.failover.set_aside import divergence, lines_of, restart, set_aside
 from tests.failover.two_sites import (
     QUIET,
     READ_TIMEOUT_S,
@@ -57,12 +56,6 @@ def mirrored_until_dc1_is_lost(
         daemon.wait()
     yield
     sites.dc1.kill()
-
-
-def lines_of(folder: Path) -> list[dict[str, Any]]:
-    """Return what the files say of records that were set aside."""
-    files = sorted((folder / "diverged").glob("*.jsonl"))
-    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
 
 def test_foreign_records_on_an_open_standby_do_not_hide_what_a_lost_site_had(

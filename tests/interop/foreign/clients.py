@@ -66,6 +66,11 @@ def franz_go() -> ForeignClient:
     return _of_go("franz-go", FRANZ_GO)
 
 
+def named_franz_go() -> ForeignClient:
+    """Build the Go client; in `through` it knows topics by their names alone."""
+    return _of_go("franz-go by names", FRANZ_GO, "named-")
+
+
 def sarama() -> ForeignClient:
     """Build the other Go client, which goes on through promotions alone."""
     return _of_go("Sarama", SARAMA, "sarama-")

@@ -44,10 +44,10 @@ func main() {
 	seeds := strings.Split(os.Args[1], ",")
 	topic := os.Args[2]
 	switch os.Args[4] {
-	case "write":
+	case "write", "named-write":
 		write(seeds, topic)
 		return
-	case "read":
+	case "read", "named-read":
 		read(seeds, topic)
 		return
 	case "sarama-write":
