@@ -73,7 +73,7 @@ def test_every_path_of_the_witness_is_shown() -> None:
         if callable(path):
             path = path(*arguments.get(name, ("<source>", "<target>")))
         made.append(re.sub(r"\d{10}$", "<epoch>", path))
-    shown = [path for path, _, _ in TREE]
+    shown = [path for path, _, _, _ in TREE]
     assert len(made) > 8
     assert [path for path in made if not any(one.startswith(path) for one in shown)] == []
 
