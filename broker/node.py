@@ -22,6 +22,7 @@ from broker.controller.settings import settings_of
 from broker.controller.topics import TopicSpec
 from broker.dynamic_config import FOLLOWER_RATE, LEADER_RATE, DynamicConfig
 from broker.groups.coordinator import GroupCoordinator
+from broker.held_before import note_held_before
 from broker.inter_broker import Peers, inter_broker_connections
 from broker.leaving import BrokerDeparture
 from broker.led_partition import CONSUMER_OFFSETS, TRANSACTION_STATE
@@ -307,7 +308,7 @@ async def _run(
         registration = BrokerRegistrar(known.watch.dynamic.running, sockets, known.store)
         with trio.CancelScope() as serving:
             async with (
-                _open_logs(config, metadata.cluster_id, known.watch.dynamic) as logs,
+                _open_logs(config, known) as logs,
                 trio.open_nursery() as nursery,
             ):
                 client_id = f"broker-{config.broker_id}"
@@ -428,17 +429,17 @@ def _cleaner(node: BrokerNode) -> LogCleaner:
 
 
 @asynccontextmanager
-async def _open_logs(
-    config: BrokerConfig, cluster_id: str, dynamic: DynamicConfig
-) -> AsyncIterator[LogManager]:
+async def _open_logs(config: BrokerConfig, known: KnownCluster) -> AsyncIterator[LogManager]:
     """Open every log, recovering what an unclean stop left; close them cleanly in the end."""
+    store = known.store
+    await retried(store.zookeeper, _patience_s(config), partial(note_held_before, config, store))
     logs = await trio.to_thread.run_sync(
         partial(
             LogManager.open,
             config.log_dirs,
             broker_id=config.broker_id,
-            cluster_id=cluster_id,
-            config_of=dynamic.log_config,
+            cluster_id=known.metadata.cluster_id,
+            config_of=known.watch.dynamic.log_config,
             now_ms=wall.now_ms(),
             care=CareIntervals(
                 log_retention_check_interval_ms=config.log_retention_check_interval_ms,

@@ -7,6 +7,7 @@ cleaner-offset-checkpoint           per log folder: up to where compacted logs a
 leader-epoch-checkpoint             per partition: where each leader epoch began
 partition.metadata                  per partition: the topic's id
 meta.properties                     per log folder: whose it is
+logs-before-checkpoint              per log folder, ours: what the broker held before it was made
 .kafka_cleanshutdown                per log folder: the last stop was a clean one
 """
 
@@ -28,9 +29,17 @@ CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"
 META_PROPERTIES: Final = "meta.properties"
+LOGS_BEFORE: Final = "logs-before-checkpoint"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 
 _VERSION: Final = "0"
+
+
+class LogBefore(NamedTuple):
+    """A partition that a broker held before a log folder was made: its log may have been lost."""
+
+    topic_id: bytes
+    partition: int
 
 
 class MetaProperties(NamedTuple):
@@ -120,6 +129,23 @@ def write_topic_id(path: Path, topic_id: bytes) -> None:
     """Write partition.metadata. Raises OSError."""
     text = base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
     write_atomically(path, f"version: {_VERSION}\ntopic_id: {text}".encode(), sync=False)
+
+
+def read_logs_before(path: Path) -> frozenset[LogBefore]:
+    """Return what was noted when the folder was made. Raises StorageError for a damaged file."""
+    found: set[LogBefore] = set()
+    for topic_id, partition in _read_entries(path, 2):
+        try:
+            found.add(LogBefore(bytes.fromhex(topic_id), _number(path, partition)))
+        except ValueError:
+            raise StorageError(path, f"{topic_id!r} is no topic id") from None
+    return frozenset(found)
+
+
+def write_logs_before(path: Path, logs: Iterable[LogBefore]) -> None:
+    """Note what the broker held before the folder was made. Raises OSError."""
+    lines = (f"{one.topic_id.hex()} {one.partition}" for one in sorted(logs))
+    write_atomically(path, _entries(lines), sync=True)
 
 
 def read_meta_properties(path: Path) -> MetaProperties | None:

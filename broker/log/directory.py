@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from broker.log import checkpoints
-from broker.log.checkpoints import MetaProperties
+from broker.log.checkpoints import LogBefore, MetaProperties
 from broker.log.results import FolderRefused, StorageError
 from wire.topic_partition import TopicPartition
 
@@ -44,6 +44,8 @@ class LogDirectory:
         self.cleaned: dict[TopicPartition, int] = {}
         self.retired: list[Path] = []
         """Files that no log needs any more, to be removed by who may wait for the disk."""
+        self.logs_before: frozenset[LogBefore] = frozenset()
+        """What the broker held when the folder was made."""
         self.was_clean = False
         self._lock = -1
         try:
@@ -58,6 +60,7 @@ class LogDirectory:
     def _take(self, owner: MetaProperties) -> None:
         self._lock = _lock(self.path)
         self._claim(owner)
+        self.logs_before = checkpoints.read_logs_before(self.path / checkpoints.LOGS_BEFORE)
         self.recovery_points = _read_offsets(self.path / checkpoints.RECOVERY_POINTS)
         self.log_starts = _read_offsets(self.path / checkpoints.LOG_STARTS)
         self.cleaned = _read_offsets(self.path / checkpoints.CLEANER_OFFSETS)

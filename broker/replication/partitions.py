@@ -55,6 +55,8 @@ class Partitions:
         self._held: dict[tuple[str, int], Partition] = {}
         self._missed: set[tuple[str, int]] = set()
         """Replicas that were asked for while they may lie on an offline folder: never made anew."""
+        self._lost: set[LogName] = set()
+        """Replicas whose lost logs were told of."""
         self._listeners: dict[str, LeadershipListener] = {}
         self.controller_epoch = 0
         """Of the newest controller that has spoken."""
@@ -91,7 +93,8 @@ class Partitions:
         """Lead or follow as the controller says; older words than those known are ignored.
 
         While a log folder is offline only a replica that `is_new` gets a log: that of any other may
-        lie there (KIP-112).
+        lie there (KIP-112). A replica whose log was lost with its folder may follow, and leads only
+        where the topic allows unclean elections: the others would cut their logs to an empty one.
         """
         name = leadership.topic, leadership.index
         known = self._held.get(name)
@@ -102,8 +105,7 @@ class Partitions:
         if self._broker_id not in leadership.replicas:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         may_be_had = known is not None or not is_new or name in self._missed
-        if may_be_had and self._logs.may_be_offline(*name):
-            self._missed.add(name)
+        if may_be_had and self._lacks_its_log(leadership):
             return ErrorCode.KAFKA_STORAGE_ERROR
         try:
             partition = known or self._open(leadership)
@@ -116,6 +118,32 @@ class Partitions:
             self._follow_or_not(partition)
             self._tell_listener(partition)
         return ErrorCode.NONE
+
+    def _lacks_its_log(self, leadership: Leadership) -> bool:
+        """Say whether a replica that is no new one has its log elsewhere, and may not have another.
+
+        It may lie on a folder that is offline, or was lost with one. The latter is told once.
+        """
+        name = LogName(leadership.topic, leadership.index)
+        if self._logs.may_be_offline(*name):
+            self._missed.add(name)
+            return True
+        if leadership.leader not in (self._broker_id, NO_LEADER):
+            return False
+        if not self._logs.has_lost(name, leadership.topic_id.bytes):
+            return False
+        if self._config_of(leadership.topic).unclean_leader_election_enable:
+            return False
+        if name not in self._lost:
+            self._lost.add(name)
+            _LOG.error(
+                "%s: its log was lost with its folder, and %s: not led without it. Bring the folder"
+                " back, or have another replica lead (ElectLeaders, unclean, or"
+                " unclean.leader.election.enable=true of the topic): that one may lack records too",
+                name,
+                "this broker is to lead it" if leadership.leader >= 0 else "nobody leads it",
+            )
+        return True
 
     def set_strays_aside(self, assigned: Mapping[tuple[str, int], UUID]) -> None:
         """Set aside the logs that the controller, naming all it assigns here, does not mean.

@@ -7,7 +7,13 @@ from shutil import rmtree
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 
 from tests.broker.integration.cluster_steps import (
     ask_controller,
@@ -154,6 +160,47 @@ def test_a_controller_that_comes_back_with_an_empty_disk_takes_nobodys_records_a
     until(lambda: replicas_of(admin, "kept")[0] in others)
     until(lambda: in_sync_counts(admin, "kept") == [3])
     assert read_all(cluster.bootstrap, "kept", 1, 100) == sent
+
+
+def test_a_broker_with_an_empty_disk_that_was_alone_in_sync_takes_nobodys_records_along(
+    cluster: RunningCluster, admin: AdminClient
+) -> None:
+    """The records are there again when somebody allows that a replica leads that may lack some."""
+    victim = controller_of(admin)
+    others = [broker for broker in range(3) if broker != victim]
+    create(admin, "lonely", [victim, *others])
+    until(lambda: in_sync_counts(admin, "lonely") == [3])
+    sent = [b"%d" % number for number in range(100)]
+    assert len(produce_all(cluster.bootstrap, "lonely", sent)) == 100
+    pids = [cluster.pids[broker] for broker in others]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        until(lambda: in_sync_counts(admin, "lonely") == [1])
+        stop(cluster, victim, signal.SIGKILL)
+        rmtree(folder(cluster, victim, "lonely-0").parent)
+        cluster.start_broker(victim)
+        until(lambda: replicas_of(admin, "lonely")[0] == -1)
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+    until(lambda: live_brokers(admin) == 3)
+    assert replicas_of(admin, "lonely") == (-1, [victim, *others], [victim])
+    allow_unclean(admin, "lonely")
+    until(lambda: replicas_of(admin, "lonely")[0] in others)
+    until(lambda: in_sync_counts(admin, "lonely") == [3])
+    assert read_all(cluster.bootstrap, "lonely", 1, 100) == sent
+
+
+def allow_unclean(admin: AdminClient, topic: str) -> None:
+    setting = ConfigEntry(
+        "unclean.leader.election.enable",
+        "true",
+        incremental_operation=AlterConfigOpType.SET,
+    )
+    asked = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[setting])
+    for future in admin.incremental_alter_configs([asked]).values():
+        future.result(60)
 
 
 def test_after_a_restart_of_all_the_quiet_partitions_are_in_sync_again_everywhere(
