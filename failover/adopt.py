@@ -110,7 +110,7 @@ async def _begin(of_set: Configuration, zookeeper: ZooKeeper) -> None:
             zookeeper, f"{pair.all_journal_parts}/{epoch}", f"{paths.all_journal_parts}/{epoch}"
         )
     await zookeeper.ensure(paths.root)
-    active = ActiveSite.decode(known[0].data)
+    active = ActiveSite.decode(known[0].data, topic_set=DEFAULT_SET)
     topics = of_set.whole.sets.topics_of(str(of_set.topic_set))
     try:
         await zookeeper.transaction(

@@ -34,13 +34,13 @@ from failover.view.report import step_line
 from failover.view.snapshot import take_snapshot
 from runtime.configuration.config import Configuration, FlowConfig
 from runtime.configuration.hooks_section import HookConfig
-from runtime.configuration.topic_sets import DEFAULT_SET
 from runtime.configuration.witness_session import open_witness
 from runtime.coordination.map_registry import WitnessWriters
 from runtime.coordination.witness import WitnessPaths
 from runtime.coordination.zookeeper import ZooKeeper
 from runtime.pair.opening import open_clusters, require_pair
 from runtime.process.clock import now_ms
+from runtime.set_option import set_option
 
 Print: TypeAlias = Callable[[str], None]
 WhyStop: TypeAlias = Callable[[ZooKeeper], Awaitable[str | None]]
@@ -123,7 +123,8 @@ class PromotionController:
             )
         if is_switched(unfinished.step_states):
             raise PromotionRefused(
-                f"{unfinished.site} is active already; `failover promote {unfinished.site}`"
+                f"{unfinished.site} is active already;"
+                f" `failover promote {unfinished.site}{set_option(self.configuration.topic_set)}`"
                 " finishes what is left"
             )
         store = self._store(unfinished.epoch)
@@ -215,7 +216,7 @@ class PromotionController:
             hooks=hooks,
             bootstraps={cluster.name: cluster.bootstrap_servers for cluster in clusters},
             call=call_hook,
-            topic_set=self.configuration.topic_set or DEFAULT_SET,
+            topic_set=self.configuration.topic_set,
         )
 
     @asynccontextmanager
@@ -243,12 +244,14 @@ class PromotionController:
                     flow.source,
                     self._writers(flow.source, flow.target),
                     flow.mirrors,
+                    topic_set=flow.topic_set,
                 ),
                 backward=MapFollower(
                     ends.source,
                     flow.target,
                     self._writers(flow.target, flow.source),
                     flow.mirrors,
+                    topic_set=flow.topic_set,
                 ),
                 evidence=PairEvidence(
                     self.configuration,

@@ -42,11 +42,12 @@ from runtime.pair.recovery import (
     Restore,
     decide_recovery,
 )
+from runtime.set_option import set_option
 from wire.net import Cluster
 
 CHANGED: Final = (
     "the pair is not as it was shown any more, and nothing was written: another controller was at"
-    " work meanwhile; run `failover recover` again"
+    " work meanwhile; run `failover recover{of_set}` again"
 )
 
 
@@ -126,7 +127,7 @@ async def _write(
     look = partial(look_at_pair, configuration, zookeeper, clusters)
     async with hold_lease(zookeeper, paths, wait_ms=2 * coordination.session_timeout_ms) as lease:
         if decide(await lease.act(partial(look, without=garbled))) != restore:
-            raise CannotRecover(CHANGED)
+            raise CannotRecover(CHANGED.format(of_set=set_option(paths.topic_set)))
         await _end_unfinished(zookeeper, paths, lease)
         number = {*garbled} & {paths.evidence_number}  # the others are written over
         await lease.act(lambda: _delete(zookeeper, number))
@@ -144,12 +145,14 @@ async def _tell(
     show: Callable[[str], None],
 ) -> None:
     show(f"written     {_says(restore.active)}")
+    of_set = set_option(configuration.topic_set)
     for flow in configuration.flows:
         topic = map_topic_name(flow.source)
         show(
             f"{flow.target:<11} {topic}: all that it holds at the next start of the mirror is"
             " believed, whoever wrote it; compare it with both logs if somebody else may write"
-            f" there: `mirror check`, `spark-audit run`. {await told_writers(clusters, flow)}"
+            f" there: `mirror check{of_set}`, `spark-audit run{of_set}`."
+            f" {await told_writers(clusters, flow)}"
         )
     for name, why in sorted(failed.items()):
         show(f"{name} has no new evidence: {why}; `failover serve` writes it")

@@ -5,13 +5,13 @@ from typing import Final
 
 from docs.generate.markdown import literal, page, section, sentence, table
 from mirror.state.partition_state import (
-    ADVICE,
     ALLOWED,
     ASKED_AGAIN_MS,
     FLOWING,
     MEANING,
     STOPPED,
     PartitionState,
+    advice,
 )
 from runtime.configuration.flow_section import POLICIES, Policy
 
@@ -72,7 +72,7 @@ def _kind(state: PartitionState) -> str:
 def _advice() -> str:
     return table(
         ("state", "what to do"),
-        ((literal(one.value), sentence(ADVICE[one])) for one in PartitionState if one in STOPPED),
+        ((literal(one.value), sentence(advice(one))) for one in PartitionState if one in STOPPED),
     )
 
 

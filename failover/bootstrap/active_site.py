@@ -18,6 +18,7 @@ from runtime.pair.opening import PairContradicted, PairUnknown, open_clusters, r
 from runtime.process.clock import wall_ms
 from runtime.process.fault_note import FaultNote
 from runtime.process.tasks import background_tasks
+from runtime.set_option import set_option
 from wire.net import Cluster
 
 _LOG = logging.getLogger(__name__)
@@ -45,7 +46,11 @@ NOT_KNOWN: Final = ShownSite(None, -1, "the witness has not been read yet")
 
 
 def next_answer(
-    before: ShownSite, said: ActiveSite | None, doubt: str | None, known: Collection[str]
+    before: ShownSite,
+    said: ActiveSite | None,
+    doubt: str | None,
+    known: Collection[str],
+    topic_set: str | None = None,
 ) -> ShownSite:
     """Return the answer where the witness has `said` this last, and the clusters have a `doubt`.
 
@@ -61,7 +66,7 @@ def next_answer(
             None,
             before.epoch,
             f"the witness says epoch {said.epoch}, and has said {before.epoch} before: it is an "
-            "old copy. `failover recover` shows what the clusters say",
+            f"old copy. `failover recover{set_option(topic_set)}` shows what the clusters say",
             told=before.told,
         )
     if said.epoch == before.epoch and before.told not in (None, said.site):
@@ -69,8 +74,9 @@ def next_answer(
             None,
             before.epoch,
             f"the witness says that {said.site} is active in epoch {said.epoch}, and has said "
-            f"{before.told} before: a switch begins an epoch. `failover recover` shows what the "
-            "clusters say; where it is right, start this program again",
+            f"{before.told} before: a switch begins an epoch. `failover recover"
+            f"{set_option(topic_set)}` shows what the clusters say; where it is right, start this "
+            "program again",
             told=before.told,
         )
     if said.site not in known:
@@ -157,23 +163,23 @@ class SiteFollower:
         zookeeper = self._zookeeper
         if zookeeper is None:
             return None
-        path = self._configuration.coordination.paths.active
+        paths = self._configuration.coordination.paths
         with trio.move_on_after(ASK_TIMEOUT_S), suppress(ZooKeeperFault, WitnessGarbled):
             await zookeeper.sync()
-            node = await zookeeper.get(path)
-            return None if node is None else ActiveSite.decode(node.data)
+            node = await zookeeper.get(paths.active)
+            return None if node is None else paths.read_active(node.data)
         return None
 
     async def _listen(self, zookeeper: ZooKeeper) -> None:
         """Take the witness's word at once, also while a look at the clusters takes long."""
-        path = self._configuration.coordination.paths.active
-        async with zookeeper.watch_data(path) as values:
+        paths = self._configuration.coordination.paths
+        async with zookeeper.watch_data(paths.active) as values:
             async for node in values:
                 if node is not None:
                     if self._said is None and may_be_amid_switch(node.modified_ms, wall_ms()):
                         self._followed.arrivals.begin(trio.current_time())
                     with suppress(WitnessGarbled):  # the look at the clusters says so
-                        self._said = ActiveSite.decode(node.data)
+                        self._said = paths.read_active(node.data)
                 self._tell()
                 self._spoken.set()
 
@@ -201,5 +207,6 @@ class SiteFollower:
 
     def _tell(self) -> None:
         known = set(self._configuration.clusters)
-        answer = next_answer(self._followed.answer, self._said, self._doubt, known)
+        of_set = self._configuration.topic_set
+        answer = next_answer(self._followed.answer, self._said, self._doubt, known, of_set)
         self._followed.take(answer)

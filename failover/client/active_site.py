@@ -19,6 +19,7 @@ from runtime.configuration.config import Configuration
 from runtime.coordination.kazoo_client import kazoo_acl, log_in_again, make_client
 from runtime.coordination.witness import ActiveSite, WitnessGarbled
 from runtime.coordination.zookeeper_access import ZooKeeperAccess
+from runtime.set_option import set_option
 
 _LOG = logging.getLogger(__name__)
 
@@ -67,6 +68,7 @@ class ActiveSiteWatch:
             on_refused=self._on_refused,
         )
         path = self._path = coordination.paths.active
+        self._topic_set = coordination.topic_set
         self._client.add_listener(self._on_state)
         try:
             self._client.start(timeout=START_TIMEOUT_S)
@@ -88,7 +90,8 @@ class ActiveSiteWatch:
                 )
             raise WitnessUnreachable(
                 f"the witness holds no active site at {path}; `mirror run` or `failover serve`"
-                " starts a new pair, `failover recover` restores a witness that has lost its memory"
+                f" starts a new pair, `failover recover{set_option(coordination.topic_set)}`"
+                " restores a witness that has lost its memory"
             )
 
     def current(self) -> ActiveSite:
@@ -265,7 +268,7 @@ class ActiveSiteWatch:
     def _on_data(self, data: bytes, stat: ZnodeStat) -> None:
         """Called in a thread of kazoo's."""
         try:
-            active = ActiveSite.decode(data)
+            active = ActiveSite.decode(data, topic_set=self._topic_set)
         except WitnessGarbled:
             _LOG.exception("the active site is not understood, so the last one stays")
             return

@@ -8,6 +8,7 @@ from runtime.process.clock import now_ms
 from runtime.process.output import complain
 from runtime.program.command import Options
 from runtime.program.program import ExitStatus
+from runtime.set_option import set_option
 
 
 async def hold(options: Options) -> int:
@@ -19,15 +20,20 @@ async def hold(options: Options) -> int:
         replaced = await put_hold(zookeeper, paths, new)
         await zookeeper.sync()
         by_set = [one.coordination.paths for one in options.configuration.by_set().values()]
-        begun = [find_unfinished(await read_journals(zookeeper, one)) for one in by_set]
+        begun = [
+            (one.topic_set, find_unfinished(await read_journals(zookeeper, one))) for one in by_set
+        ]
     if replaced is not None:
         show(f"replaces: {replaced}")
     show(str(new))
-    for unfinished in filter(None, begun):
+    for topic_set, unfinished in begun:
+        if unfinished is None:
+            continue
         complain(
             "failover",
             f"the {unfinished.kind} promotion of {unfinished.site} (epoch {unfinished.epoch}) has"
-            " begun already; `failover abort` takes it back before its switch",
+            f" begun already; `failover abort{set_option(topic_set)}` takes it back before its"
+            " switch",
         )
     return ExitStatus.DONE
 

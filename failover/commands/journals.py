@@ -55,7 +55,7 @@ async def report(options: Options) -> int:
     journal = journals[epoch]
     if options.html is not None:
         try:
-            options.html.write_text(promotion_page(journal))
+            options.html.write_text(promotion_page(journal, options.configuration.topic_set))
         except OSError as fault:
             raise PromotionRefused(f"{options.html}: {fault.strerror}") from fault
         show(f"{journal.state}: {options.html}")
@@ -63,7 +63,7 @@ async def report(options: Options) -> int:
         for line in json.dumps(report_document(journal), indent=2).splitlines():
             show(line)
     else:
-        for line in report_lines(journal):
+        for line in report_lines(journal, options.configuration.topic_set):
             show(line)
     return ExitStatus.DONE
 

@@ -68,7 +68,7 @@ async def _promote(
             tell(f"set {configuration.topic_set}:")
         async with open_controller(configuration, tell) as controller:
             journal = await controller.promote(request, started_ms)
-        for line in summary(journal):
+        for line in summary(journal, configuration.topic_set):
             if journal.state is PromotionState.DONE:
                 tell(line)
             else:
@@ -86,7 +86,7 @@ async def abort(options: Options) -> int:
     async with printing_aside("failover", _show_in_process) as tell:
         async with open_controller(options.configuration, tell) as controller:
             journal = await controller.abort()
-        for line in summary(journal):
+        for line in summary(journal, options.configuration.topic_set):
             tell(line)
     is_whole = not left_steps(journal) and not hooks_left(journal)
     return ExitStatus.DONE if is_whole else ExitStatus.FAILED

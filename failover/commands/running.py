@@ -11,6 +11,7 @@ from runtime.process.signals import cancel_on_signal
 from runtime.process.tasks import background_tasks
 from runtime.program.command import Options
 from runtime.program.program import ExitStatus
+from runtime.set_option import set_option
 
 
 def show(line: str) -> None:
@@ -34,6 +35,14 @@ async def stop_at_signals(act: Callable[[Options], Awaitable[int]], options: Opt
     if name == "serve":
         return ExitStatus.DONE
     is_noted = name in {"promote", "abort"}
-    go_on = "; run the same command again to go on, or `failover abort`" if is_noted else ""
-    complain("failover", f"stopped{go_on}")
+    of_set = set_option(_set_to_abort(options)) if is_noted else ""
+    go_on = f"; run the same command again to go on, or `failover abort{of_set}`"
+    complain("failover", f"stopped{go_on if is_noted else ''}")
     return ExitStatus.FAILED
+
+
+def _set_to_abort(options: Options) -> str | None:
+    """Return the set whose promotion was stopped; NAME where the command moves several."""
+    configuration = options.configuration
+    named: str | None = configuration.topic_set or options.set
+    return named if named is not None or not configuration.sets.named else "NAME"

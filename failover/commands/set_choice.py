@@ -14,7 +14,6 @@ from failover.promote import PromotionRefused
 from runtime.configuration.config import Configuration
 from runtime.configuration.topic_sets import NotSets, sets_of_topics
 from runtime.configuration.witness_session import open_witness
-from runtime.coordination.witness import ActiveSite
 from runtime.pair.opening import open_clusters
 from runtime.program.command import Options
 from wire.net import Cluster, NetworkFault
@@ -58,7 +57,7 @@ async def _not_there(configuration: Configuration, site: str) -> Sequence[Config
         for of_set in configuration.by_set().values():
             paths = of_set.coordination.paths
             node = await zookeeper.get(paths.active)
-            is_there = node is not None and ActiveSite.decode(node.data).site == site
+            is_there = node is not None and paths.read_active(node.data).site == site
             if not is_there or find_unfinished(await read_journals(zookeeper, paths)) is not None:
                 found.append(of_set)
     if not found:

@@ -27,6 +27,7 @@ from runtime.configuration.hooks_section import HookConfig
 from runtime.configuration.topic_sets import DEFAULT_SET
 from runtime.process.clock import uptime_ms
 from runtime.process.tasks import background_tasks
+from runtime.set_option import set_option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,8 @@ class HookedEffects:
     bootstraps: Mapping[str, str]
     """The addresses of each site's brokers."""
     call: Call
-    topic_set: str = DEFAULT_SET
+    topic_set: str | None = None
+    """None where the file has no sets."""
     """What moves."""
 
     async def run(self, step: StepName, journal: Journal, note: Note) -> StepOutcome:
@@ -95,7 +97,7 @@ class HookedEffects:
         for hook in hooks:
             [one] = await self._call_all(journal, [hook])
             if one.failure is not None:
-                raise StepFailed(f"hook {one}{_how_to_end(journal)}")
+                raise StepFailed(f"hook {one}{_how_to_end(journal, self.topic_set)}")
             called.append(one)
         return called
 
@@ -110,7 +112,11 @@ class HookedEffects:
     async def _call(self, hook: HookConfig, journal: Journal, *, is_undone: bool) -> Called:
         """Call one hook until it does what it should, or its attempts are used up."""
         occasion = occasion_of(
-            hook, journal, self.bootstraps, is_undone=is_undone, topic_set=self.topic_set
+            hook,
+            journal,
+            self.bootstraps,
+            is_undone=is_undone,
+            topic_set=self.topic_set or DEFAULT_SET,
         )
         began_ms, failure, said = uptime_ms(), None, ""
         for attempt in range(1, hook.attempts + 1):
@@ -157,11 +163,11 @@ def _with_hooks(outcome: StepOutcome, called: Sequence[Called]) -> StepOutcome:
     return replace(outcome, facts={**outcome.facts, CALLED: [asdict(one) for one in called]})
 
 
-def _how_to_end(journal: Journal) -> str:
+def _how_to_end(journal: Journal, topic_set: str | None) -> str:
     """Return what to do about a hook that fails where nothing else is left to do."""
     if not is_switched(journal.step_states):
         return ""
     return (
-        f"; all else is done: `failover promote {journal.site}` calls it again, and with"
-        " --without-hooks ends without it"
+        f"; all else is done: `failover promote {journal.site}{set_option(topic_set)}` calls it"
+        " again, and with --without-hooks ends without it"
     )

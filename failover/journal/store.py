@@ -172,7 +172,7 @@ class WitnessStore:
         node = await self._zookeeper.get(self._paths.active)
         if node is None:
             raise StepFailed(f"the witness holds no active site at {self._paths.active}")
-        return ActiveSite.decode(node.data), node.version
+        return self._paths.read_active(node.data), node.version
 
     async def _write_parts(self, journal: Journal) -> bytes:
         """Write what is long of a journal, and return the head that names it."""

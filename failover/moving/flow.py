@@ -47,6 +47,7 @@ class FlowControl:
         self._orders = paths.orders(flow.source, flow.target)
         self._moves = flow.moves
         self._told_as = f"{flow.source}-{flow.target}"
+        self._topic_set = flow.topic_set
         self._command = paths.command(flow.source, flow.target)
         self._acknowledged = paths.acknowledged(flow.source, flow.target)
 
@@ -86,7 +87,7 @@ class FlowControl:
         orders = await self._zookeeper.get(self._orders)
         try:
             if orders is not None:
-                found += read_paused(orders.data, self._told_as, partitions)
+                found += read_paused(orders.data, self._told_as, partitions, self._topic_set)
         except WitnessGarbled as fault:
             remedy = "delete the node, and order again what is to be paused"
             found += not_known(partitions, self._orders, fault, remedy)

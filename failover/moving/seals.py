@@ -20,7 +20,7 @@ from failover.sites.mirrored_ends import (
 )
 from failover.sites.other_log import find_shorter_logs, require_none
 from failover.sites.site import Site, brief
-from failover.sites.unbelieved import NOT_ALL_BELIEVED, find_unsure_seals
+from failover.sites.unbelieved import find_unsure_seals, not_all_believed
 from runtime.configuration.config import FlowConfig
 from wire.net import NetworkFault
 from wire.topic_partition import TopicPartition
@@ -67,8 +67,9 @@ class Seals:
             require_none(unsure)
         away = mirrored_away(await self.journals(), self.target.name, self.source.name)
         sure = await find_mirrored_ends(self.follower, partitions)
+        untold = not_all_believed(self.follower.topic_set)
         named = {
-            partition: replace(end, untold=NOT_ALL_BELIEVED) if partition in unsure else end
+            partition: replace(end, untold=untold) if partition in unsure else end
             for partition, end in sure.items()
         }
         found = without_mirrored_away(named, away)

@@ -13,6 +13,7 @@ from failover.planning.loss import Loss, beyond_budget
 from failover.planning.refusal import Cause, Refusal
 from runtime.configuration.failover_section import NO_LIMIT, LossBudget
 from runtime.rights.outlook import Outlook
+from runtime.set_option import set_option
 from wire.topic_partition import TopicPartition
 
 RISKS_NAMED: Final = 5
@@ -87,6 +88,8 @@ class SitesView:
     """Who would be refused on the target; None where nobody has looked."""
     hold: Hold | None = None
     """Who wants no promotion now."""
+    topic_set: str | None = None
+    """Whose sites these are, in a file with sets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,11 +223,13 @@ def _go_on(snapshot: SitesView, journal: Journal, request: PromotionRequest) -> 
     """
     differing = snapshot.differing
     unfinished = f"the {journal.kind} promotion of {journal.site} (epoch {journal.epoch})"
+    of_set = set_option(snapshot.topic_set)
     if journal.site != request.site:
         return Refusal(
             cause=Cause.UNFINISHED,
-            reason=f"{unfinished} is unfinished: finish it with `failover promote {journal.site}`"
-            " or take it back with `failover abort`",
+            reason=f"{unfinished} is unfinished: finish it with"
+            f" `failover promote {journal.site}{of_set}` or take it back with"
+            f" `failover abort{of_set}`",
         )
     if journal.kind is request.kind or is_switched(journal.step_states):
         is_insisted = request.force and journal.kind is PromotionKind.SOURCE_LOST
@@ -236,8 +241,8 @@ def _go_on(snapshot: SitesView, journal: Journal, request: PromotionRequest) -> 
         return held or Resume(journal=journal)
     return Refusal(
         cause=Cause.UNFINISHED,
-        reason=f"{unfinished} is unfinished: finish it with `failover promote {journal.site}"
-        " --source-lost`",
+        reason=f"{unfinished} is unfinished: finish it with"
+        f" `failover promote {journal.site} --source-lost{of_set}`",
     )
 
 
@@ -413,10 +418,11 @@ def _whether_affordable(snapshot: SitesView, request: PromotionRequest) -> Refus
     beyond = beyond_budget(snapshot.loss, snapshot.loss_budget, snapshot.active)
     if beyond is None:
         return None
+    of_set = set_option(snapshot.topic_set)
     return Refusal(
         cause=Cause.LOSS,
-        reason=f"{beyond}; `failover plan {request.site} --source-lost --accept-loss` lists it,"
-        f" and --accept-loss promotes {request.site} all the same",
+        reason=f"{beyond}; `failover plan {request.site} --source-lost --accept-loss{of_set}`"
+        f" lists it, and --accept-loss promotes {request.site} all the same",
     )
 
 

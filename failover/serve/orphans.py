@@ -78,5 +78,5 @@ async def take_over_orphan(
         trouble.note(f"epoch {orphan.epoch} could not be {remedy.value}: {fault}")
         return
     trouble.clear()
-    for line in summary(journal):
+    for line in summary(journal, configuration.topic_set):
         _LOG.warning("%s", line)

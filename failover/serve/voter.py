@@ -316,7 +316,7 @@ class Voter:
             return
         self._refused = None
         self.trouble.clear("promotion")
-        for line in summary(journal):
+        for line in summary(journal, self._configuration.topic_set):
             _LOG.warning("%s", line)
 
     async def _why_stop(self, zookeeper: ZooKeeper) -> str | None:
@@ -336,7 +336,7 @@ class Voter:
         node = await zookeeper.get(self._paths.active)
         if node is None:
             raise WitnessGarbled(f"the witness has no active site at {self._paths.active} yet")
-        active = ActiveSite.decode(node.data)
+        active = self._paths.read_active(node.data)
         if active.site not in self._configuration.clusters:
             raise WitnessGarbled(f"the active site {active.site} is not in the file")
         return active

@@ -17,6 +17,7 @@ from failover.sites.map_follower import MapFollower
 from failover.sites.site import Site, SiteUnclear
 from offset_translation.runs import Place
 from offset_translation.tail import place_if_expected
+from runtime.set_option import set_option
 from wire.net.operations import read_partition
 from wire.net.side_by_side import ask_each
 from wire.record_batch import BatchHeader, CorruptBatch, Record, iterate_records
@@ -55,10 +56,12 @@ async def find_foreign_writers(
 def _advice(source: Site, follower: MapFollower, partition: TopicPartition) -> str:
     if follower.unbelieved is not None:
         return f"before anything is set aside: {follower.unbelieved}"
+    of_set = set_option(follower.topic_set)
     return (
-        "`failover divergence` lists what others wrote; set it aside with `mirror restart"
-        f" {source.name}-{follower.target_name} {partition.topic} --quarantine`, or begin anew with"
-        f" --from-earliest, which deletes {follower.target_name}'s copy"
+        f"`failover divergence{of_set}` lists what others wrote; set it aside with"
+        f" `mirror restart {source.name}-{follower.target_name} {partition.topic} --quarantine"
+        f"{of_set}`, or begin anew with --from-earliest, which deletes the copy on"
+        f" {follower.target_name}"
     )
 
 

@@ -24,6 +24,7 @@ from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from runtime.coordination.map_registry import Anybody, MapNotWritten, append_to_map
 from runtime.coordination.map_writers import ForeignRecords, MapReading, Writers, note_unbelieved
+from runtime.set_option import set_option
 from wire.net.operations import read_partition
 from wire.record_batch import BatchHeader, CorruptBatch, crc_is_valid, iterate_records
 from wire.topic_partition import TopicPartition
@@ -42,6 +43,8 @@ class MapFollower:
         source_name: str,
         writers: Writers,
         concerned: Callable[[str], bool] = lambda _: True,
+        *,
+        topic_set: str | None = None,
     ) -> None:
         """Follow the map of what comes from `source_name`; nothing is read yet.
 
@@ -51,6 +54,7 @@ class MapFollower:
         self.target: Final = target
         self.source_name: Final = source_name
         self.foreign: Final = ForeignRecords(concerned)
+        self.topic_set: Final = topic_set
         self._writers = writers
         self._topic = map_topic_name(source_name)
         self._next = 0
@@ -73,7 +77,8 @@ class MapFollower:
         return (
             f"{self.target_name} {self._topic} holds {self.foreign.count} records that are not"
             f" believed, as the witness does not know their writers ({named}); if they are the"
-            " mirror's own, the witness is an old copy: `failover recover --believe-maps`"
+            " mirror's own, the witness is an old copy:"
+            f" `failover recover --believe-maps{set_option(self.topic_set)}`"
             " shows whose they are, and has them believed with --write"
         )
 
@@ -175,7 +180,9 @@ class MapFollower:
 
         Raises what refresh() raises: with them the map may contradict itself.
         """
-        everybody = MapFollower(self.target, self.source_name, Anybody("nobody is asked"))
+        everybody = MapFollower(
+            self.target, self.source_name, Anybody("nobody is asked"), topic_set=self.topic_set
+        )
         await everybody.read_until(self._next, self.target_ends)
         return everybody
 

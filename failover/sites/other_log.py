@@ -15,6 +15,7 @@ from failover.journal.execute import StepFailed
 from failover.sites.map_follower import MapFollower
 from failover.sites.site import LogUnavailable, Site
 from offset_translation.topic_identity import NO_ID, is_recreated
+from runtime.set_option import set_option
 from wire.topic_partition import TopicPartition
 
 
@@ -139,7 +140,8 @@ def _begin_anew(follower: MapFollower, topic: str) -> str:
     if follower.unbelieved is not None:
         return f"before anything is deleted: {follower.unbelieved}"
     where = f"{follower.source_name}-{follower.target_name} {topic}"
-    return f"`mirror restart {where} --from-earliest` begins it anew"
+    of_set = set_option(follower.topic_set)
+    return f"`mirror restart {where} --from-earliest{of_set}` begins it anew"
 
 
 def first_of(found: Mapping[TopicPartition, str]) -> str | None:
@@ -157,8 +159,9 @@ def require_none(found: Mapping[TopicPartition, str]) -> None:
 def _advice(source: Site, follower: MapFollower, topic: str) -> str:
     if follower.unbelieved is not None:
         return f"before anything is deleted: {follower.unbelieved}"
+    where = f"{source.name}-{follower.target_name} {topic}"
     return (
-        "compare both sites, then begin it anew with `mirror restart"
-        f" {source.name}-{follower.target_name} {topic} --from-earliest`, which deletes"
+        "compare both sites, then begin it anew with"
+        f" `mirror restart {where} --from-earliest{set_option(follower.topic_set)}`, which deletes"
         f" {follower.target_name}'s copy, or exclude the topic from the flow"
     )

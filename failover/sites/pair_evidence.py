@@ -12,7 +12,7 @@ import trio
 
 from failover.sites.site import Site, SiteUnclear, brief
 from runtime.configuration.config import Configuration
-from runtime.coordination.witness import ActiveSite, Pair
+from runtime.coordination.witness import Pair
 from runtime.coordination.zookeeper import ZooKeeper
 from runtime.pair.evidence_number import take_number
 from runtime.pair.evidence_topic import write_evidence
@@ -77,8 +77,8 @@ class PairEvidence:
             assert pair is not None, "it was made, here or elsewhere"
         evidence = evidence_of(
             self._configuration,
-            Pair.decode(pair.data),
-            ActiveSite.decode(active.data),
+            Pair.decode(pair.data, topic_set=paths.topic_set),
+            paths.read_active(active.data),
             number=await take_number(self._zookeeper, paths),
             moving_to=moving_to,
             moving_epoch=moving_epoch,

@@ -24,7 +24,7 @@ from failover.sites.site import Site, SiteUnclear, client_let_through
 from runtime.configuration.config import Configuration, FlowConfig
 from runtime.configuration.name_patterns import NamePattern
 from runtime.configuration.topic_sets import DEFAULT_SET, TopicSet, flow_of_set, flow_of_sets
-from runtime.coordination.witness import ActiveSite, WitnessGarbled
+from runtime.coordination.witness import ActiveSite, WitnessGarbled, recover_remedy
 from runtime.coordination.zookeeper import ZooKeeper
 from runtime.rights.creation import OF_CLUSTER, OF_MOVING
 from runtime.topic_patterns import encode_patterns, moving_patterns
@@ -267,6 +267,9 @@ async def read_other_sets(
         path = configuration.of_set(name).coordination.paths.active
         node = await zookeeper.get(path)
         if node is None:
-            raise WitnessGarbled(f"witness: {path}: nothing says which site is active for {name}")
-        found[name] = ActiveSite.decode(node.data)
+            raise WitnessGarbled(
+                f"witness: {path}: nothing says which site is active for {name}"
+                f"{recover_remedy(name)}"
+            )
+        found[name] = ActiveSite.decode(node.data, topic_set=name)
     return found

@@ -17,13 +17,19 @@ from failover.journal.execute import StepFailed
 from failover.sites.map_follower import MapFollower
 from failover.sites.mirrored_ends import find_mirrored_ends
 from failover.sites.site import SiteUnclear
+from runtime.set_option import set_option
 from wire.topic_partition import TopicPartition
 
 ASKS_AFTER_S: Final = 3.0
 """A mirror that lags may only be late."""
-NOT_ALL_BELIEVED: Final = (
-    "records of the map are not believed; `failover recover --believe-maps` shows whose"
-)
+
+
+def not_all_believed(topic_set: str | None) -> str:
+    """Return why an end of a lost source is not known."""
+    return (
+        "records of the map are not believed;"
+        f" `failover recover --believe-maps{set_option(topic_set)}` shows whose"
+    )
 
 
 async def find_unsure_ends(

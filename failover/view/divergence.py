@@ -32,6 +32,7 @@ from runtime.configuration.witness_session import open_witness
 from runtime.coordination.map_registry import WitnessWriters
 from runtime.diverged import KeyComparison, OwnRecords, is_restored, origin_of
 from runtime.pair.opening import open_clusters, require_pair
+from runtime.set_option import set_option
 from wire.net import NetworkFault
 from wire.net.operations import read_partition
 from wire.record_batch import CorruptBatch, Record, iterate_records
@@ -104,24 +105,27 @@ class UndecidedPart:
     """It is decided about already, and waits for the flow back."""
     lack: Lack | None = None
     """Whether the active site has the partition at all, and had it before."""
+    topic_set: str | None
+    """Of the file's, which commands need."""
     may_be_copies: bool = False
     """Whether no map tells them from copies of the active site's: its topic may have been lost."""
 
     def line(self) -> str:
         """Return it as a line of text, with the command that leads on."""
         topic, index = self.partition
+        of_set = set_option(self.topic_set)
         if self.is_merged:
             return (
                 f"{self.partition}: {self.site} alone has {self.records} records at offsets"
                 f" {self.start} to {self.stop - 1}; they are merged: the flow back appends them"
-                f" to {self.active} behind `failover promote {self.site}`, {self.keys}"
+                f" to {self.active} behind `failover promote {self.site}{of_set}`, {self.keys}"
             )
         if self.lack is Lack.GONE:
             return (
                 f"{self.partition}: {self.site} alone has {self.records} records at offsets"
                 f" {self.start} to {self.stop - 1}, and it is gone from {self.active}:"
-                f" `failover promote {self.site}` makes them active; or copy what is to stay, and"
-                f" delete the topic on {self.site}"
+                f" `failover promote {self.site}{of_set}` makes them active; or copy what is"
+                f" to stay, and delete the topic on {self.site}"
             )
         if self.may_be_copies:
             return (
@@ -134,14 +138,14 @@ class UndecidedPart:
             return (
                 f"{self.partition}: {self.site} alone has offsets {self.start} to {self.stop - 1},"
                 f" and no record there that a reader is shown: transactions were aborted."
-                f" `mirror restart {self.active}-{self.site} {topic}:{index} --quarantine` passes"
-                " over them"
+                f" `mirror restart {self.active}-{self.site} {topic}:{index} --quarantine{of_set}`"
+                " passes over them"
             )
         made = f"; {self.active} does not have it: the restart makes it there, empty"
         return (
             f"{self.partition}: {self.site} alone has {self.records} records at offsets"
             f" {self.start} to {self.stop - 1}; `mirror restart {self.active}-{self.site}"
-            f" {topic}:{index} --quarantine` sets them aside, with --merge {self.keys}"
+            f" {topic}:{index} --quarantine{of_set}` sets them aside, with --merge {self.keys}"
             f"{made if self.lack is Lack.NEVER_THERE else ''}"
         )
 
@@ -308,6 +312,7 @@ class Comparison:
                 is_merged=is_merged,
                 lack=await self._lack(partition),
                 may_be_copies=may_be_copies,
+                topic_set=self.from_idle.topic_set,
             )
         )
 
@@ -429,10 +434,18 @@ async def list_divergence(configuration: Configuration, tell: Tell) -> Tally:
                     idle=there,
                     flows=flows,
                     from_idle=MapFollower(
-                        here, idle, WitnessWriters(zookeeper, paths, idle, active), concerned
+                        here,
+                        idle,
+                        WitnessWriters(zookeeper, paths, idle, active),
+                        concerned,
+                        topic_set=configuration.topic_set,
                     ),
                     from_active=MapFollower(
-                        there, active, WitnessWriters(zookeeper, paths, active, idle), concerned
+                        there,
+                        active,
+                        WitnessWriters(zookeeper, paths, active, idle),
+                        concerned,
+                        topic_set=configuration.topic_set,
                     ),
                     journals=journals,
                     tell=tell,
@@ -455,9 +468,10 @@ def not_looked_at(configuration: Configuration) -> Iterator[str]:
         elif not flow.heeds_promotions:
             why = "both sites are written to (`active_active: true`)"
         if why is not None:
+            of_set = set_option(flow.told_set)
             yield (
                 f"{flow.name} was NOT looked at: {why}; `mirror status` names what others have"
-                " written to, and `spark-audit run` compares both sites"
+                f" written to, and `spark-audit run{of_set}` compares both sites"
             )
 
 

@@ -24,7 +24,7 @@ _NAMES_WIDTH: Final = 150
 _WIDTH: Final = 1_000
 
 
-def promotion_page(journal: Journal) -> str:
+def promotion_page(journal: Journal, topic_set: str | None) -> str:
     """Return the page."""
     parts = [
         *_head(journal),
@@ -32,7 +32,7 @@ def promotion_page(journal: Journal) -> str:
         *_lost(journal),
         *_groups(report_document(journal)["groups"]),
         *_hooks(journal),
-        *_said(journal),
+        *_said(journal, topic_set),
         *_partitions(journal),
     ]
     title = f"Promotion of {shown(journal.site)}, epoch {journal.epoch}"
@@ -162,8 +162,9 @@ def _hooks(journal: Journal) -> Iterator[str]:
         yield "</section>"
 
 
-def _said(journal: Journal) -> Iterator[str]:
-    lines = [f"<li>{shown(line.strip(), 1_000)}</li>" for line in summary(journal)]
+def _said(journal: Journal, topic_set: str | None) -> Iterator[str]:
+    told = summary(journal, topic_set)
+    lines = [f"<li>{shown(line.strip(), 1_000)}</li>" for line in told]
     yield "<section><h2>What the program said</h2>"
     yield from folded("lines", lines)
     yield "</section>"

@@ -161,7 +161,7 @@ def report_document(journal: Journal) -> Mapping[str, Any]:
     }
 
 
-def report_lines(journal: Journal) -> Iterator[str]:
+def report_lines(journal: Journal, topic_set: str | None) -> Iterator[str]:
     """Yield the report as text: when and how long, what it cost, then what `promote` said."""
     way = f"of {journal.site} from {journal.source}"
     yield f"promotion {way}, {journal.kind}, epoch {journal.epoch}"
@@ -173,7 +173,7 @@ def report_lines(journal: Journal) -> Iterator[str]:
     for one in phases(journal):
         took = "not ended" if one.took_ms is None else seconds_of(one.took_ms)
         yield f"  {one.step:<13} {one.state:<7} {took:>10}, {seconds_of(one.after_ms)} in"
-    yield from summary(journal)
+    yield from summary(journal, topic_set)
 
 
 def lost_line(given_up: Lost) -> str:

@@ -8,6 +8,7 @@ from failover.journal.execute import StepReport
 from failover.journal.journal import Journal
 from failover.journal.steps import ORDER, PromotionKind, PromotionState, StepName, StepState
 from failover.sites.slipped import Shrunk
+from runtime.set_option import set_option
 
 
 def _fence(facts: Any) -> str:  # noqa: ANN401 - JSON, as all facts below
@@ -72,13 +73,14 @@ def step_line(report: StepReport) -> str:
     return f"{line}   {said}".rstrip()
 
 
-def summary(journal: Journal) -> Iterator[str]:
-    """Yield the lines that end the report of a promotion."""
+def summary(journal: Journal, topic_set: str | None) -> Iterator[str]:
+    """Yield the lines that end the report of a promotion of a set; None where there are none."""
+    of_set = set_option(topic_set)
     match journal.state:
         case PromotionState.ROLLED_BACK:
             yield f"rolled back, {journal.source} stays active: {journal.reason}"
             yield from _left(journal)
-            yield from _taken(journal)
+            yield from _taken(journal, of_set)
         case PromotionState.RUNNING:
             yield f"unfinished: {journal.reason or 'run the same command again to go on'}"
         case PromotionState.DONE:
@@ -87,10 +89,10 @@ def summary(journal: Journal) -> Iterator[str]:
             yield f"{journal.site} is active (epoch {journal.epoch}), RTO {rto_s:.2f} s"
             if journal.kind is PromotionKind.PLANNED:
                 yield from _moved(journal)
-                yield from _slipped(journal)
+                yield from _slipped(journal, of_set)
             else:
-                yield from _lost(journal)
-                yield from _slipped(journal)
+                yield from _lost(journal, of_set)
+                yield from _slipped(journal, of_set)
     yield from _hooks(journal)
     yield from (f"  command  {given}" for given in journal.given)
 
@@ -125,19 +127,19 @@ def _left(journal: Journal) -> Iterator[str]:
         yield f"  warning  {LEFT[step].format(source=journal.source, site=journal.site)} ({why})"
 
 
-def _taken(journal: Journal) -> Iterator[str]:
+def _taken(journal: Journal, of_set: str) -> Iterator[str]:
     """Yield what the new site took while it was open, and does not share with the old one."""
     facts: Any = journal.facts(StepName.OPEN_TARGET)
     for one in facts.get("taken", ()):
         yield (
             f"  warning  {journal.site} {one['topic']}-{one['partition']} holds records at offsets"
             f" {one['start']} to {one['stop'] - 1} that are not on {journal.source}: it was open"
-            " for a while; `failover divergence` lists them"
+            f" for a while; `failover divergence{of_set}` lists them"
         )
     if "not_looked" in facts:
         yield (
             f"  warning  {journal.site} was open for a while and could not be looked at"
-            f" ({facts['not_looked']}); `failover divergence` tells what it alone has"
+            f" ({facts['not_looked']}); `failover divergence{of_set}` tells what it alone has"
         )
 
 
@@ -183,7 +185,7 @@ def has_slipped(journal: Journal) -> bool:
     return is_on_old_site or may_skip or bool(sealed.get("foreign")) or bool(sealed.get("untold"))
 
 
-def _slipped(journal: Journal) -> Iterator[str]:
+def _slipped(journal: Journal, of_set: str) -> Iterator[str]:
     facts: Any = journal.facts(StepName.CONFIRM)
     old, new = journal.source, journal.site
     for one in facts.get("appended", ()):
@@ -196,7 +198,7 @@ def _slipped(journal: Journal) -> Iterator[str]:
     if "not_looked" in facts:
         yield (
             f"  warning  {old} could not be looked at behind the switch ({facts['not_looked']});"
-            " `spark-audit run` tells whether records are on it alone"
+            f" `spark-audit run{of_set}` tells whether records are on it alone"
         )
     for topic in facts.get("made", ()):
         yield f"  made     {topic} on {new}: it was made on {old} during the promotion"
@@ -217,13 +219,13 @@ def _slipped(journal: Journal) -> Iterator[str]:
         yield f"  evidence on {site} is not renewed yet: {why}; `failover serve` does it"
 
 
-def _lost(journal: Journal) -> Iterator[str]:
+def _lost(journal: Journal, of_set: str) -> Iterator[str]:
     for ends in journal.partitions:
         yield (
             f"  {ends.topic}-{ends.partition}: mirrored up to {journal.source} offset"
             f" {ends.mirrored_source_end} ({journal.site} {ends.target_end})"
         )
-    yield from _foreign(journal)
+    yield from _foreign(journal, of_set)
     yield from _stray(journal)
     unmirrored: Any = journal.facts(StepName.PREFLIGHT).get("unmirrored", {})
     for topic, count in unmirrored.items():
@@ -237,7 +239,8 @@ def _lost(journal: Journal) -> Iterator[str]:
         )
     yield (
         f"  warning  what {journal.source} acknowledged beyond these offsets is missing on"
-        f" {journal.site}; once {journal.source} is back, `spark-audit run` lists each record"
+        f" {journal.site}; once {journal.source} is back, `spark-audit run{of_set}` lists each"
+        " record"
     )
 
 
@@ -255,7 +258,7 @@ def _stray(journal: Journal) -> Iterator[str]:
         )
 
 
-def _foreign(journal: Journal) -> Iterator[str]:
+def _foreign(journal: Journal, of_set: str) -> Iterator[str]:
     """Yield the parts of the new site that no mirror has written, and the ends that none tells."""
     sealed: Any = journal.facts(StepName.SEAL)
     old, new = journal.source, journal.site
@@ -263,7 +266,7 @@ def _foreign(journal: Journal) -> Iterator[str]:
         yield (
             f"  warning  {new} {part['topic']}-{part['partition']} holds records at offsets"
             f" {part['start']} to {part['stop'] - 1} that no mirror has written: they stay, {old}"
-            " gets them when it is back, and `failover divergence` lists them"
+            f" gets them when it is back, and `failover divergence{of_set}` lists them"
         )
     if sealed.get("more_foreign"):
         yield f"  warning  so does {new} in {sealed['more_foreign']} more places"

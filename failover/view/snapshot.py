@@ -80,6 +80,7 @@ async def take_snapshot(
         source=None,
         target=None,
         mirrored={},
+        topic_set=configuration.topic_set,
     )
     if flow is None:
         differing = await _why_not_to_go_on(configuration, zookeeper, seen)
@@ -129,7 +130,7 @@ async def _look_along(
         mirrored = NOTHING_SEEN
         if views[flow.target].fault is None and is_source_lost:
             ours = views[flow.target].ends
-            mirrored = await read_mirrored_of_lost(ends.target, flow.source, writers, ours)
+            mirrored = await read_mirrored_of_lost(ends.target, flow, writers, ours)
         elif views[flow.target].fault is None:
             mirrored = await _read_mirrored(ends, views[flow.source], writers)
         unfenceable = await _why_unfenceable(ends.source, views[flow.source])
@@ -348,7 +349,10 @@ NOTHING_SEEN: Final = Mirrored(ends={})
 
 async def _read_mirrored(ends: Ends, source: SiteView, writers: Writers) -> Mirrored:
     """Return how far each partition is mirrored; nothing where the target does not tell."""
-    follower = MapFollower(ends.target, ends.flow.source, writers, ends.flow.mirrors)
+    flow = ends.flow
+    follower = MapFollower(
+        ends.target, flow.source, writers, flow.mirrors, topic_set=flow.topic_set
+    )
     with trio.move_on_after(MAP_TIMEOUT_S):
         try:
             await follower.refresh()
@@ -366,7 +370,7 @@ async def _read_mirrored(ends: Ends, source: SiteView, writers: Writers) -> Mirr
 
 
 async def read_mirrored_of_lost(
-    target: Site, source_name: str, writers: Writers, partitions: Collection[TopicPartition]
+    target: Site, flow: FlowConfig, writers: Writers, partitions: Collection[TopicPartition]
 ) -> Mirrored:
     """Return how far a lost source is mirrored by the target's batches, whoever wrote others.
 
@@ -375,7 +379,9 @@ async def read_mirrored_of_lost(
     known there.
     """
     topics = {partition.topic for partition in partitions}
-    follower = MapFollower(target, source_name, writers, topics.__contains__)
+    follower = MapFollower(
+        target, flow.source, writers, topics.__contains__, topic_set=flow.topic_set
+    )
     found: Mapping[TopicPartition, MirroredEnd] = {}
     unsure: Mapping[TopicPartition, str] = {}
     with trio.move_on_after(MAP_TIMEOUT_S):
@@ -387,7 +393,7 @@ async def read_mirrored_of_lost(
         except WitnessOutdated as fault:
             return Mirrored(ends={}, outdated=str(fault))
         except NetworkFault as fault:
-            _LOG.warning("how far %s is mirrored is not known: %s", source_name, fault)
+            _LOG.warning("how far %s is mirrored is not known: %s", flow.source, fault)
     return Mirrored(
         ends={
             partition: end.source_end

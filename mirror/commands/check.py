@@ -158,7 +158,7 @@ async def _role(zookeeper: ZooKeeper, configuration: Configuration, flow: FlowCo
         Witnessed(
             session=SessionState.CONNECTED,
             is_member=True,
-            active=initial if active is None else ActiveSite.decode(active.data),
+            active=initial if active is None else paths.read_active(active.data),
             command=None if command is None else FlowCommand.decode(command.data),
             paused=None if pause is None else f"paused by {pause.by}",
         ),

@@ -1,6 +1,6 @@
 """A flow seen from outside, when no daemon runs it: logs, map and groups."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from mirror.clusters.links import Links
 from mirror.clusters.log_ends import Ends, LogEnds, read_ends, read_target_ends
@@ -73,7 +73,7 @@ async def observe(
         "groups_by": "",
         "partitions": partitions,
         "groups": groups,
-        "foreign_records": told_foreign({map_topic_name(flow.source): foreign}),
+        "foreign_records": told_foreign({map_topic_name(flow.source): foreign}, flow.told_set),
     }
 
 
@@ -97,31 +97,33 @@ async def read_map(
     flow: FlowConfig, links: Links, writers: Writers, foreign: ForeignRecords | None = None
 ) -> MapState:
     """Return the state by the map topic, an empty one without a topic; raises NetworkFault."""
-    return await read_map_of(flow.source, links.target_admin, writers, foreign, flow.mirrors)
+    left_out = ForeignRecords(flow.mirrors) if foreign is None else foreign
+    state = await read_map_of(flow.source, links.target_admin, writers, left_out)
+    if foreign is None:
+        complain_of(flow.source, left_out, flow)
+    return state
 
 
 async def read_map_of(
-    source_name: str,
-    target: Cluster,
-    writers: Writers,
-    foreign: ForeignRecords | None = None,
-    mirrors: Callable[[str], bool] = lambda _: True,
+    source_name: str, target: Cluster, writers: Writers, foreign: ForeignRecords
 ) -> MapState:
     """Return the state by a cluster's map of what came from a site; raises NetworkFault.
 
-    Records of producers that are not among its `writers` are noted as `foreign`, and passed over;
-    without that they are complained about, if they speak of a topic that the flow `mirrors`.
+    Records of producers that are not among its `writers` are noted as `foreign`, and passed over.
     """
     state = MapState()
     topic = map_topic_name(source_name)
     if await topic_exists(target, topic):
-        left_out = ForeignRecords(mirrors) if foreign is None else foreign
-        async for record in believed(TailReader(target, topic), writers, left_out):
+        async for record in believed(TailReader(target, topic), writers, foreign):
             state.replay(record.key, record.value)
-        if foreign is None and left_out.speaks_of_topics(mirrors):
-            for line in told_foreign({topic: left_out}):
-                complain("mirror", line)
     return state
+
+
+def complain_of(source_name: str, foreign: ForeignRecords, flow: FlowConfig) -> None:
+    """Tell of records of a site's map that are not believed, if they speak of the flow's topics."""
+    if foreign.speaks_of_topics(flow.mirrors):
+        for line in told_foreign({map_topic_name(source_name): foreign}, flow.told_set):
+            complain("mirror", line)
 
 
 def _partition(

@@ -7,7 +7,12 @@ from mirror.clusters.links import Links
 from mirror.clusters.log_ends import Ends, LogEnds, read_target_ends
 from mirror.clusters.tail_reader import TailReader, topic_exists
 from mirror.clusters.target_side import target_positions
-from mirror.commands.flow_without_daemon import read_map, read_map_of, source_ends
+from mirror.commands.flow_without_daemon import (
+    complain_of,
+    read_map,
+    read_map_of,
+    source_ends,
+)
 from mirror.commands.group_rows import GroupRow, GroupsSeen, KnownCheckpoint, group_rows
 from mirror.map.believed import believed
 from mirror.map.foreign_watch import told_foreign
@@ -55,9 +60,9 @@ async def observe(
         source = await source_ends(flow, links)
         if flow.has_way_back:
             backward = writers_of(flow.target, flow.source)
-            arrived = await read_map_of(
-                flow.target, links.source_admin, backward, mirrors=flow.mirrors
-            )
+            foreign = ForeignRecords(flow.mirrors)
+            arrived = await read_map_of(flow.target, links.source_admin, backward, foreign)
+            complain_of(flow.target, foreign, flow)
     except NetworkFault as fault:
         source_fault = f"{flow.source}: {fault}"
     writers = writers_of(flow.source, flow.target)
@@ -173,6 +178,6 @@ async def _checkpoints(
         found.setdefault(one.group, {})[TopicPartition(source, one.partition)] = KnownCheckpoint(
             checkpoint=one, written_ms=record.timestamp_ms
         )
-    for line in told_foreign({topic: foreign}):
+    for line in told_foreign({topic: foreign}, flow.told_set):
         complain("mirror", line)
     return found

@@ -22,10 +22,11 @@ from runtime.configuration.config import Configuration, FlowConfig
 from runtime.configuration.witness_session import open_witness
 from runtime.coordination.map_registry import Anybody
 from runtime.coordination.map_writers import ForeignRecords, Writers
-from runtime.coordination.witness import ActiveSite, WitnessGarbled
+from runtime.coordination.witness import WitnessGarbled
 from runtime.coordination.zookeeper import ZooKeeperFault
 from runtime.pair.opening import take_over_cluster_id
 from runtime.process.output import print_line
+from runtime.set_option import set_option
 from wire.net import NetworkFault
 from wire.topic_partition import TopicPartition
 
@@ -93,7 +94,7 @@ async def _refuse_unless_active(configuration: Configuration, site: str) -> None
     try:
         async with open_witness(coordination) as zookeeper:
             node = await zookeeper.get(paths.active)
-            active = None if node is None else ActiveSite.decode(node.data)
+            active = None if node is None else paths.read_active(node.data)
     except (ZooKeeperFault, WitnessGarbled) as fault:
         raise CommandFailed(f"the witness does not tell which site is active: {fault}") from fault
     if active is None or active.site != site or active.moving_to is not None:
@@ -101,7 +102,7 @@ async def _refuse_unless_active(configuration: Configuration, site: str) -> None
         moving = "" if active is None or active.moving_to is None else ", and about to move"
         raise CommandFailed(
             f"only the active site refills the other, and {told} active{moving}:"
-            f" `failover promote {site} --source-lost` first"
+            f" `failover promote {site} --source-lost{set_option(paths.topic_set)}` first"
         )
 
 

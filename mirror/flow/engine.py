@@ -106,7 +106,7 @@ class Engine:
         reverse_map = ReverseMapReader(config, flow.reverse, links, writers.backward, flow.mirrors)
         self._reverse_map = reverse_map
         self.foreign_watch = ForeignWatch(
-            config.name, self.map_log, reverse_map, self.groups.checkpoints
+            config, self.map_log, reverse_map, self.groups.checkpoints
         )
         self.open_transactions = OpenTransactions(flow.partitions.own, links.source_admin)
         self._registries = writers

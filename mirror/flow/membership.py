@@ -112,14 +112,13 @@ def standing_of(
     config: FlowConfig, partitions: Iterable[MirroredPartition]
 ) -> tuple[Standstill, ...]:
     """Return those of these partitions that stand still until somebody decides, some of many."""
-    flow = f"{config.source}-{config.target}"
     return tuple(
         Standstill(
             partition=partition.topic_partition,
             cause=f"{partition.state.value}: {partition.status.reason}",
             remedy=remedy(
                 partition.state,
-                flow,
+                config,
                 *partition.topic_partition,
                 is_savable=partition.skips.is_savable,
             ),

@@ -446,7 +446,7 @@ class FlowRunner:
             self._changed.wake()
 
     def _see_active(self, _: ZooKeeper, node: ZNode | None) -> None:
-        self._active = None if node is None else ActiveSite.decode(node.data)
+        self._active = None if node is None else self._paths.read_active(node.data)
 
     def _see_command(self, _: ZooKeeper, node: ZNode | None) -> None:
         self._command = None if node is None else FlowCommand.decode(node.data)

@@ -8,8 +8,10 @@ import trio
 
 from mirror.map.map_log import MapLog
 from mirror.map.reverse_map import ReverseMapReader
+from runtime.configuration.config import FlowConfig
 from runtime.coordination.map_writers import ForeignRecords
 from runtime.process.fault_note import FaultNote
+from runtime.set_option import set_option
 from wire.net import NetworkFault
 
 _LOG = logging.getLogger(__name__)
@@ -37,15 +39,16 @@ class ForeignWatch:
 
     def __init__(
         self,
-        flow: str,
+        flow: FlowConfig,
         map_log: MapLog,
         reverse_map: ReverseMapReader,
         checkpoints: Checkpoints,
     ) -> None:
         """Know the map of the flow, that of the other direction, and the flow's checkpoints."""
-        self.fault = FaultNote(f"{flow}: writers of internal topics")
+        self.fault = FaultNote(f"{flow.name}: writers of internal topics")
         self._checkpoints = checkpoints
-        self._flow = flow
+        self._flow = flow.name
+        self._topic_set = flow.topic_set
         self._map_log = map_log
         self._reverse_map = reverse_map
         self._logged = 0
@@ -78,17 +81,18 @@ class ForeignWatch:
         count = sum(one.count for one in self.foreign.values())
         if count != self._logged:
             self._logged = count
-            for line in told_foreign(self.foreign):
+            for line in told_foreign(self.foreign, self._topic_set):
                 _LOG.warning("%s: %s", self._flow, line)
 
 
-def told_foreign(foreign: Mapping[str, ForeignRecords]) -> list[str]:
+def told_foreign(foreign: Mapping[str, ForeignRecords], topic_set: str | None) -> list[str]:
     """Return a line about each topic to which others have written, and what to do."""
     return [
         f"{topic}: not believed, as their producers are not registered ({one.count} records):"
-        f" {'; '.join(one.describe())}. `mirror check` says who may write there; if they are the"
-        " mirror's own, the witness is an old copy: `failover recover --believe-maps --write` has"
-        " them believed once `mirror run` is started again"
+        f" {'; '.join(one.describe())}. `mirror check{set_option(topic_set)}` says who may write"
+        " there; if they are the mirror's own, the witness is an old copy:"
+        f" `failover recover --believe-maps --write{set_option(topic_set)}` has them believed once"
+        " `mirror run` is started again"
         for topic, one in sorted(foreign.items())
         if one.count
     ]

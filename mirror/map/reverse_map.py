@@ -19,6 +19,7 @@ from offset_translation.map_state import MapState
 from runtime.configuration.config import FlowConfig
 from runtime.coordination.map_writers import ForeignRecords, Writers
 from runtime.process.fault_note import FaultNote
+from runtime.set_option import set_option
 from wire.net import NetworkFault
 
 _LOG = logging.getLogger(__name__)
@@ -64,8 +65,9 @@ class ReverseMapReader:
         return (
             f"the next batch is of producer id {producer_id}, which records of {self.topic} call a"
             f" mirror's, and they are not believed, as the witness does not know their writers: it"
-            f" may have come from {config.target}, and would be there twice; `failover recover"
-            " --believe-maps` shows whose these records are"
+            f" may have come from {config.target}, and would be there twice;"
+            f" `failover recover --believe-maps{set_option(config.topic_set)}` shows whose these"
+            " records are"
         )
 
     async def run(self) -> None:

@@ -132,7 +132,13 @@ def _partition(
     runner: FlowRunner, engine: Engine, partition: MirroredPartition, now: int
 ) -> PartitionReport:
     known = engine.open_transactions.known
-    return partition_report(partition, now, is_left=runner.is_left, transactions=known)
+    return partition_report(
+        partition,
+        now,
+        is_left=runner.is_left,
+        transactions=known,
+        topic_set=runner.config.topic_set,
+    )
 
 
 def _open(head: Mapping[str, object]) -> str:

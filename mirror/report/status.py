@@ -15,7 +15,7 @@ from mirror.groups.checkpoint_log import GroupPartition
 from mirror.groups.sync import GroupStatus
 from mirror.map.foreign_watch import told_foreign
 from mirror.state.partition import MirroredPartition
-from mirror.state.partition_state import ADVICE
+from mirror.state.partition_state import advice
 from runtime.process.fault_note import FaultNote
 from wire.kernel.chosen import walker
 from wire.topic_partition import TopicPartition
@@ -147,6 +147,7 @@ def flow_head(runner: FlowRunner) -> FlowHead:
     engine = runner.engine
     outlook = None if engine is None else engine.acls.outlook
     refusal = None if engine is None else _refusal(engine)
+    of_set = runner.config.topic_set
     is_refused = refusal is not None and runner.role is Role.RUNNING
     return {
         "flow": runner.config.name,
@@ -157,9 +158,11 @@ def flow_head(runner: FlowRunner) -> FlowHead:
         "refused_settings": [] if engine is None else _refused_settings(engine),
         "groups_by": "" if engine is None else engine.groups.origin,
         "speed": _speed(runner.progress.speed) if runner.role is Role.RUNNING else None,
-        "refused_after_switch": None if outlook is None else outlook.summary,
+        "refused_after_switch": None if outlook is None else outlook.summary(of_set),
         "withheld_rights": [] if outlook is None else outlook.withheld_lines,
-        "foreign_records": [] if engine is None else told_foreign(engine.foreign_watch.foreign),
+        "foreign_records": []
+        if engine is None
+        else told_foreign(engine.foreign_watch.foreign, of_set),
         "walked_by": walker(may_be_native=runner.config.has_chunk_kernel).words,
     }
 
@@ -223,6 +226,7 @@ def partition_report(
     *,
     is_left: bool,
     transactions: Mapping[TopicPartition, OpenTransaction | str],
+    topic_set: str | None,
 ) -> PartitionReport:
     """Return one partition's line; a source that was left has nothing left to lose.
 
@@ -240,7 +244,7 @@ def partition_report(
         "state": partition.state.value,
         "since_ms": partition.status.since_ms,
         "reason": partition.status.reason or held or "",
-        "advice": TRANSACTION_ADVICE if held else ADVICE.get(partition.state, ""),
+        "advice": TRANSACTION_ADVICE if held else advice(partition.state, topic_set),
         "source_end": partition.source.end,
         "mirrored_source_end": partition.offset_map.mirrored_source_end,
         "mirrored_target_end": partition.offset_map.mirrored_target_end,

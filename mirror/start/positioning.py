@@ -54,6 +54,7 @@ from offset_translation.topic_identity import is_recreated
 from runtime.configuration.flow_section import Policy
 from runtime.coordination import map_writers
 from runtime.process.clock import now_ms
+from runtime.set_option import set_option
 from wire.errors import ErrorCode
 from wire.net.errors import AuthenticationFailed, NetworkFault, RequestRefused
 from wire.topic_partition import TopicPartition
@@ -381,9 +382,11 @@ class Positioning:
             return stop
         if foreign.speaks_of(partition.topic_partition) and partition.skips.allowed_once is None:
             stop = replace(stop, skip_to=None, own=None)
+        topic_set = self._parts.config.current.topic_set
         reason = (
             f"{stop.reason}; or the map lacks {count} of its records, whose producers are not"
-            " registered: before anything is deleted, see `failover recover --believe-maps`"
+            " registered: before anything is deleted, see"
+            f" `failover recover --believe-maps{set_option(topic_set)}`"
         )
         return replace(stop, reason=reason)
 
@@ -398,7 +401,7 @@ class Positioning:
         if isinstance(decision, Stop) and decision.state is PartitionState.TARGET_DIVERGED:
             decision = self._in_doubt_of_map(partition, decision)
         if self._parts.reverse.lacks_map_of(partition.topic_partition):
-            decision = unless_own_is_unknown(decision)
+            decision = unless_own_is_unknown(decision, self._parts.config.current.topic_set)
         if isinstance(decision, Start):
             return passing_over(decision, partition.skips.pass_over or 0)
         policy = self._interruptions.policy_for(partition, decision.state)

@@ -315,7 +315,9 @@ class Quarantine:
         async for record in believed(reader, self.backward, foreign):
             state.replay(record.key, record.value)
         if foreign.speaks_of(where) and not state.maps.get(where):
-            raise CannotSetAside("; ".join(told_foreign({topic: foreign})))
+            raise CannotSetAside(
+                "; ".join(told_foreign({topic: foreign}, self.config.current.topic_set))
+            )
         end = (await list_offsets(self.links.source_admin, [where]))[where]
         if isinstance(end, ErrorCode):
             raise RequestRefused(f"{self.config.current.source} {where}", end)

@@ -15,6 +15,7 @@ from offset_translation.map_records import PieceStartKey, Reached, RunStartKey, 
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from offset_translation.target_scan import UnmirroredPart
+from runtime.set_option import set_option
 from wire.topic_partition import TopicPartition
 
 Withdrawn: TypeAlias = PieceStartKey | RunStartKey | SealKey
@@ -221,7 +222,7 @@ def unless_untold(decision: Start | Stop, untold: str, source: LogEnds) -> Start
     return Stop(state=PartitionState.TARGET_DIVERGED, reason=untold, skip_to=decision)
 
 
-def unless_own_is_unknown(decision: Start | Stop) -> Start | Stop:
+def unless_own_is_unknown(decision: Start | Stop, topic_set: str | None) -> Start | Stop:
     """Let nobody decide about the target's own records where the source may have got them."""
     if isinstance(decision, Start) or decision.state is not PartitionState.TARGET_DIVERGED:
         return decision
@@ -229,7 +230,7 @@ def unless_own_is_unknown(decision: Start | Stop) -> Start | Stop:
         state=decision.state,
         reason=f"{decision.reason}; or the source has got them: records of the other direction's"
         " map speak of the partition, and their producers are not registered: before anything is"
-        " decided, see `failover recover --believe-maps`",
+        f" decided, see `failover recover --believe-maps{set_option(topic_set)}`",
     )
 
 

@@ -16,6 +16,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from runtime.configuration.flow_section import FlowConfig
+from runtime.set_option import set_option
+
 
 class PartitionState(Enum):
     """The state of a partition; people and JSON see the values."""
@@ -104,41 +107,49 @@ MEANING: Final[dict[PartitionState, str]] = {
 
 ADVICE: Final[dict[PartitionState, str]] = {
     _S.RETENTION_OVERRUN: "records were deleted on the source before they were mirrored: go on "
-    "behind them with `mirror restart --skip`, or mirror what is left anew with --from-earliest",
+    "behind them with `mirror restart --skip{of_set}`, or mirror what is left anew with "
+    "--from-earliest",
     _S.TOPIC_RECREATED: "the source topic is another than was mirrored: mirror it anew with "
-    "`mirror restart --from-earliest`, which deletes the target's copy of the old one",
+    "`mirror restart --from-earliest{of_set}`, which deletes the target's copy of the old one",
     _S.SOURCE_WENT_BACK: "the source lost records that the target holds: compare both sides; "
-    "`mirror restart --from-earliest` deletes the target's copy and begins anew",
+    "`mirror restart --from-earliest{of_set}` deletes the target's copy and begins anew",
     _S.SOURCE_GONE: "the source topic was deleted, or made again with fewer partitions: if that "
     "was meant, delete the target topic, or begin one that is there anew with `mirror restart "
-    "--from-earliest`",
+    "--from-earliest{of_set}`",
     _S.SOURCE_CORRUPT: "the source holds a damaged batch: repair it or let another replica lead, "
-    "then `mirror restart`; or go on behind it with `mirror restart --skip`",
+    "then `mirror restart{of_set}`; or go on behind it with `mirror restart --skip{of_set}`",
     _S.TARGET_DIVERGED: "the target holds records that the source has not: see the reason, find "
-    "their writer; after a lost site, set them aside with `mirror restart --quarantine`, which "
-    "saves them and has both sites end alike, or have them appended late with --merge; `mirror "
-    "restart --from-earliest` deletes the target's copy, with them, and begins anew",
+    "their writer; after a lost site, set them aside with `mirror restart --quarantine{of_set}`, "
+    "which saves them and has both sites end alike, or have them appended late with --merge; "
+    "`mirror restart --from-earliest{of_set}` deletes the target's copy, with them, and begins "
+    "anew",
     _S.TARGET_REFUSED: "widen the setting of the target topic that the reason names, with "
     "`kafka-configs.sh --alter`: the mirror then goes on by itself, and nothing is lost; only to "
-    "give the records up, go on behind them with `mirror restart --skip`",
+    "give the records up, go on behind them with `mirror restart --skip{of_set}`",
     _S.RECORD_TOO_LARGE: "raise max.message.bytes of the target topic, with `kafka-configs.sh "
     "--alter`: the mirror then goes on by itself, and nothing is lost; only to give the batch up, "
-    "go on behind it with `mirror restart --skip`",
+    "go on behind it with `mirror restart --skip{of_set}`",
     _S.NOT_AUTHORISED: "grant the mirror's user the right, or correct its credentials: it is "
     "tried again by itself; where a site of Apache Kafka is closed for writes, its `super.users` "
     "have to name the mirror's user",
     _S.FAILED: "the mirror's log has the traceback, please report it; try again with `mirror "
-    "restart`, which loses nothing; or go on behind the batch with `mirror restart --skip`",
+    "restart{of_set}`, which loses nothing; or go on behind the batch with `mirror restart "
+    "--skip{of_set}`",
 }
 
 
-RESTART: Final[dict[PartitionState, str]] = {
-    _S.RETENTION_OVERRUN: "{partition} --skip` goes on behind what the source has deleted",
-    _S.TOPIC_RECREATED: "{topic} --from-earliest` deletes the copy of the former topic",
-    _S.SOURCE_WENT_BACK: "{topic} --from-earliest` deletes the copy, and begins anew",
-    _S.SOURCE_CORRUPT: "{partition}` tries again once another replica leads",
-    _S.TARGET_DIVERGED: "{partition} --quarantine` saves what only the target has",
-    _S.FAILED: "{partition}` tries again",
+def advice(state: PartitionState, topic_set: str | None = None) -> str:
+    """Return what to do about a state, "" where nothing is to be done; the set is the flow's."""
+    return ADVICE.get(state, "").format(of_set=set_option(topic_set))
+
+
+RESTART: Final[dict[PartitionState, tuple[str, str]]] = {
+    _S.RETENTION_OVERRUN: ("{partition} --skip", "goes on behind what the source has deleted"),
+    _S.TOPIC_RECREATED: ("{topic} --from-earliest", "deletes the copy of the former topic"),
+    _S.SOURCE_WENT_BACK: ("{topic} --from-earliest", "deletes the copy, and begins anew"),
+    _S.SOURCE_CORRUPT: ("{partition}", "tries again once another replica leads"),
+    _S.TARGET_DIVERGED: ("{partition} --quarantine", "saves what only the target has"),
+    _S.FAILED: ("{partition}", "tries again"),
 }
 """The restart that ends a stop, of the topic or the partition, and what it does."""
 
@@ -155,19 +166,23 @@ STANDING: Final = frozenset({*RESTART, *BY_HAND})
 """States in which a partition of the source waits for somebody."""
 
 
-def remedy(state: PartitionState, flow: str, topic: str, index: int, *, is_savable: bool) -> str:
-    """Return the one thing to do about a stopped partition; `flow` as commands take it.
+def remedy(
+    state: PartitionState, flow: FlowConfig, topic: str, index: int, *, is_savable: bool
+) -> str:
+    """Return the one thing to do about a stopped partition.
 
     Where `is_savable` is not true nobody can tell what the target's own records are.
     """
     assert state in STANDING, f"{state} ends by itself, or nothing of the partition is left"
     if state in BY_HAND:
         return BY_HAND[state]
-    what = RESTART[state]
+    how, what = RESTART[state]
     if state is _S.TARGET_DIVERGED and not is_savable:
-        what = RESTART[_S.SOURCE_WENT_BACK] + "; where the map's topic was lost, `mirror"
-        what += " rebuild-map` saves that"
-    return f"`mirror restart {flow} {what.format(topic=topic, partition=f'{topic}:{index}')}"
+        how, what = RESTART[_S.SOURCE_WENT_BACK]
+        what += "; where the map's topic was lost, `mirror rebuild-map` saves that"
+    of = how.format(topic=topic, partition=f"{topic}:{index}")
+    named = f"{flow.source}-{flow.target}"
+    return f"`mirror restart {named} {of}{set_option(flow.topic_set)}` {what}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

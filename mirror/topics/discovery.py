@@ -46,6 +46,7 @@ from mirror.topics.setting_removals import TakenBack
 from runtime.process.clock import now_ms
 from runtime.process.fault_note import FaultNote
 from runtime.process.unforeseen import described
+from runtime.set_option import set_option
 from wire.net.errors import AuthenticationFailed, NetworkFault
 from wire.net.metadata import ClusterView, TopicView
 from wire.net.topic_creation import TopicRefused
@@ -56,13 +57,18 @@ _LOG = logging.getLogger(__name__)
 LEAST_PAUSE_S: Final = 0.1
 SILENT_MS: Final = 1_000
 HAS_OWN: Final = "it holds records of its own, and the source is not asked for those"
-MAY_HAVE_OWN: Final = (
-    "records of the other direction's map speak of it, and are not believed, so it may hold records"
-    " of its own; see `failover recover --believe-maps`"
-)
 MADE_AGAIN: Final = "the target topic was made again"
 BEGINS_ANEW: Final = "it is mirrored anew from the earliest record"
 CONFIG_INTERVAL_MS: Final = 30_000
+
+
+def may_have_own(topic_set: str | None) -> str:
+    """Return why a copy is not deleted of which the other direction's map may speak."""
+    return (
+        "records of the other direction's map speak of it, and are not believed, so it may hold"
+        " records of its own; see"
+        f" `failover recover --believe-maps{set_option(topic_set)}`"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +227,7 @@ class Discovery:
             return False  # the next assignment gives all of the topic to who leads
         may_have = any(map(parts.reverse.lacks_map_of, topic_partitions))
         if has_own or may_have:
-            why = HAS_OWN if has_own else MAY_HAVE_OWN
+            why = HAS_OWN if has_own else may_have_own(parts.config.current.topic_set)
             _LOG.error("%s: %s: not deleted on the target: %s", self._name, topic, why)
             parts.orders.want_anew_no_more(topic)
             return False

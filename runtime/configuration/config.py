@@ -136,11 +136,10 @@ class Configuration:
         bootstraps = {one.name: one.bootstrap for one in whole.sets.named}
         bootstrap = bootstraps.get(name, whole.failover.bootstrap)
         flows = tuple(flow_of_set(flow, whole.sets, name) for flow in whole.flows)
-        coordination = whole.coordination
         return replace(
             whole,
             flows=flows,
-            coordination=coordination if is_default else coordination.of_set(name),
+            coordination=whole.coordination.of_set(name, is_default=is_default),
             failover=replace(whole.failover, bootstrap=bootstrap),
             audit=whole.audit if is_default else whole.audit.of_set(name),
             topic_set=name,
@@ -200,6 +199,8 @@ def _content(top: Section, path: Path) -> Configuration:
     assert flows is not None
     assert audit is not None
     assert failover is not None
+    if failover.sets.named:  # what is told of all sets is of the pair: any set leads to it
+        flows = tuple(replace(flow, told_set=DEFAULT_SET) for flow in flows)
     return Configuration(
         clusters=sites,
         flows=flows,

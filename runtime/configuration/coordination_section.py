@@ -62,11 +62,13 @@ class CoordinationConfig:
     access: ZooKeeperAccess = OPEN
     pair_path: str | None = None
     """The file's `path`, where this is that of a named set of topics."""
+    topic_set: str | None = None
+    """The set of topics that this is of; None of the whole file."""
 
     @property
     def paths(self) -> WitnessPaths:
         """Return the paths in the witness."""
-        return WitnessPaths(root=self.path, pair_root=self.pair_path)
+        return WitnessPaths(root=self.path, pair_root=self.pair_path, topic_set=self.topic_set)
 
     def with_sets(self, names: Iterable[str]) -> "CoordinationConfig":
         """Return the same, with what applications may do with the nodes of these named sets."""
@@ -77,10 +79,12 @@ class CoordinationConfig:
         shared = MappingProxyType({**self.access.shared, **of_sets})
         return replace(self, access=replace(self.access, shared=shared))
 
-    def of_set(self, name: str) -> "CoordinationConfig":
-        """Return the same for a named set of topics."""
+    def of_set(self, name: str, *, is_default: bool) -> "CoordinationConfig":
+        """Return the same for a set of topics; the default set has the file's path."""
+        if is_default:
+            return replace(self, topic_set=name)
         paths = self.paths.of_set(name)
-        return replace(self, path=paths.root, pair_path=paths.pair_root)
+        return replace(self, path=paths.root, pair_path=paths.pair_root, topic_set=name)
 
 
 def read_coordination(section: Section) -> CoordinationConfig:

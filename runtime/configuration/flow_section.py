@@ -240,7 +240,9 @@ class FlowConfig:
     reads_uncommitted: bool = False
     """Records of open and of aborted transactions are mirrored too, as plain records."""
     topic_set: str | None = None
-    """The set of topics that these are; None in a file without sets."""
+    """The set of topics that these are; None of a flow of the whole file."""
+    told_set: str | None = None
+    """The set that messages about the flow give commands: one of a file with sets, always."""
     has_chunk_kernel: bool = True
     """What is fetched is walked in native code, where that was built."""
     client_rack: str | None = None

@@ -196,7 +196,7 @@ def flow_of_set(flow: FlowConfig, sets: TopicSets, name: str) -> FlowConfig:
 
     What belongs to no topic travels with the default set alone: quotas and heartbeats.
     """
-    part = replace(flow_of_sets(flow, sets, [name]), topic_set=name)
+    part = replace(flow_of_sets(flow, sets, [name]), topic_set=name, told_set=name)
     if name == DEFAULT_SET:
         return part
     return replace(

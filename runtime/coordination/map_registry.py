@@ -29,6 +29,7 @@ from runtime.coordination.zookeeper import (
     ZooKeeperFault,
 )
 from runtime.process.clock import now_ms
+from runtime.set_option import set_option
 from wire.errors import ErrorCode, describe
 from wire.net import Cluster, NetworkFault
 from wire.net.operations import LATEST, append, list_offsets, new_producer_id
@@ -66,6 +67,7 @@ class WitnessWriters:
         self._of_checkpoints = of_checkpoints
         path = paths.checkpoint_writers if of_checkpoints else paths.map_writers
         self._path: Final = path(source, target)
+        self._topic_set: Final = paths.topic_set
         self._assignment: Final = paths.of_pair.assignment(source, target)
         self._known: MapWriters | None = None
         self._looked_ms = 0
@@ -209,8 +211,8 @@ class WitnessWriters:
         return WitnessOutdated(
             f"{self._path}: the witness is an old copy: writer {one.number} of the topic has"
             f" registered, and it knows of {known.number}, so it takes records of the mirror for"
-            " somebody else's; `failover recover` shows it, and with --write the topic is believed"
-            " as it is"
+            f" somebody else's; `failover recover{set_option(self._topic_set)}` shows it, and with"
+            " --write the topic is believed as it is"
         )
 
 

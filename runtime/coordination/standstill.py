@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from runtime.coordination.witness import WitnessGarbled
 from runtime.foreign_json import LARGEST_INT32, read_json, text, unpack_json, whole_number
+from runtime.set_option import set_option
 from wire.topic_partition import TopicPartition
 
 KEY: Final = "standing"
@@ -72,11 +73,11 @@ def not_known(
 
 
 def read_paused(
-    data: bytes, flow: str, partitions: Collection[TopicPartition]
+    data: bytes, flow: str, partitions: Collection[TopicPartition], topic_set: str | None
 ) -> tuple[Standstill, ...]:
     """Return those of these partitions that the orders of a flow pause; raises WitnessGarbled.
 
-    `flow` is its name as commands take it.
+    `flow` is its name as commands take it, with the set that they need.
     """
     try:
         pauses = [
@@ -85,13 +86,14 @@ def read_paused(
         ]
     except (ValueError, KeyError, TypeError) as error:
         raise WitnessGarbled(f"witness: no valid orders: {data[:80]!r}: {error}") from error
-    return tuple(_paused(pauses, flow, partitions))
+    return tuple(_paused(pauses, flow, partitions, topic_set))
 
 
 def _paused(
     pauses: Collection[tuple[object, object, str]],
     flow: str,
     partitions: Collection[TopicPartition],
+    topic_set: str | None,
 ) -> Iterator[Standstill]:
     for partition in sorted(partitions):
         for topic, index, by in pauses:
@@ -101,6 +103,6 @@ def _paused(
                 yield Standstill(
                     partition=partition,
                     cause=f"paused by {by}",
-                    remedy=f"`mirror resume {flow}{scope}` lets it go on",
+                    remedy=f"`mirror resume {flow}{scope}{set_option(topic_set)}` lets it go on",
                 )
                 break

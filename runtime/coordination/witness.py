@@ -33,6 +33,7 @@ from typing import Any, ClassVar, Final, Self, get_type_hints
 from urllib.parse import quote
 
 from runtime.foreign_json import LARGEST_INT32, text, unpack_json, whole_number
+from runtime.set_option import set_option
 from wire.topic_partition import TopicPartition
 
 
@@ -40,7 +41,12 @@ class WitnessGarbled(ValueError):
     """A node holds something else than its JSON; the message names the node."""
 
 
-RECOVER: Final = "; `failover recover` shows what the clusters say, and restores it with --write"
+def recover_remedy(topic_set: str | None) -> str:
+    """Return what to do about a node that both clusters know of, with a semicolon before it."""
+    return (
+        f"; `failover recover{set_option(topic_set)}` shows what the clusters say, and restores it"
+        " with --write"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,16 +54,16 @@ class _JsonNode:
     """A value that travels as a JSON object with exactly its fields (more are ignored)."""
 
     KIND: ClassVar[str]
-    REMEDY: ClassVar[str] = ""
-    """What to do about a garbled one, with a semicolon before it."""
+    IS_RESTORED: ClassVar[bool] = False
+    """Whether `failover recover` makes a garbled one anew."""
 
     def encode(self) -> bytes:
         """Return the JSON of a node."""
         return json.dumps(asdict(self)).encode()
 
     @classmethod
-    def decode(cls, data: bytes) -> Self:
-        """Return the value of a node's JSON; raises WitnessGarbled."""
+    def decode(cls, data: bytes, *, topic_set: str | None = None) -> Self:
+        """Return the value of a node's JSON; raises WitnessGarbled, with what to do for its set."""
         try:
             found: Any = json.loads(data)
             hints = get_type_hints(cls)
@@ -65,9 +71,8 @@ class _JsonNode:
                 **{part.name: _checked(found[part.name], hints[part.name]) for part in fields(cls)}
             )
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise WitnessGarbled(
-                f"witness: no valid {cls.KIND}: {data[:200]!r}{cls.REMEDY}"
-            ) from error
+            remedy = recover_remedy(topic_set) if cls.IS_RESTORED else ""
+            raise WitnessGarbled(f"witness: no valid {cls.KIND}: {data[:200]!r}{remedy}") from error
 
 
 LARGEST_NUMBER: Final = 2**53
@@ -95,7 +100,7 @@ class Pair(_JsonNode):
     """Which clusters belong together: an id made at the first start, and cluster ids by site."""
 
     KIND: ClassVar[str] = "pair"
-    REMEDY: ClassVar[str] = RECOVER
+    IS_RESTORED: ClassVar[bool] = True
     pair: str
     clusters: Mapping[str, str]
 
@@ -108,7 +113,7 @@ class ActiveSite(_JsonNode):
     """
 
     KIND: ClassVar[str] = "active site"
-    REMEDY: ClassVar[str] = RECOVER
+    IS_RESTORED: ClassVar[bool] = True
     site: str
     epoch: int
     moving_to: str | None = None
@@ -119,7 +124,7 @@ class EvidenceNumber(_JsonNode):
     """The number of the newest evidence that was written on any cluster; it only grows."""
 
     KIND: ClassVar[str] = "evidence number"
-    REMEDY: ClassVar[str] = RECOVER
+    IS_RESTORED: ClassVar[bool] = True
     number: int
 
 
@@ -205,6 +210,8 @@ class WitnessPaths:
     root: str
     pair_root: str | None = None
     """The configuration's coordination.path, of a named set."""
+    topic_set: str | None = None
+    """The set whose paths these are; None where the file has no sets, or none is meant."""
 
     @property
     def of_pair(self) -> "WitnessPaths":
@@ -218,7 +225,8 @@ class WitnessPaths:
 
     def of_set(self, name: str) -> "WitnessPaths":
         """Return the paths of a named set."""
-        return WitnessPaths(root=f"{self.sets}/{name}", pair_root=self.of_pair.root)
+        root = self.of_pair.root
+        return WitnessPaths(root=f"{self.sets}/{name}", pair_root=root, topic_set=name)
 
     @property
     def pair(self) -> str:
@@ -234,6 +242,10 @@ class WitnessPaths:
     def active(self) -> str:
         """Return the path of the ActiveSite."""
         return f"{self.root}/active"
+
+    def read_active(self, data: bytes) -> ActiveSite:
+        """Return what the node `active` says; raises WitnessGarbled, with what to do."""
+        return ActiveSite.decode(data, topic_set=self.topic_set)
 
     @property
     def evidence_number(self) -> str:

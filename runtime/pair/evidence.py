@@ -26,6 +26,7 @@ from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from runtime.coordination.witness import ActiveSite, Pair
+from runtime.set_option import set_option
 
 TOPIC: Final = "pair-evidence.internal"
 """The internal topic of the evidence, on each cluster of the pair."""
@@ -189,6 +190,8 @@ class PairSeen:
     journals: Collection[int]
     sites: Mapping[str, SiteSeen]
     number: int = 0
+    topic_set: str | None = None
+    """Whose these are, in a file with sets."""
     set_faults: Sequence[str] = ()
     """How the witness has other sets of topics than the file."""
 
@@ -227,7 +230,13 @@ class Contradicted:
 
 Judgement: TypeAlias = Agreed | FirstStart | EvidenceUnknown | Contradicted
 
-RECOVER: Final = "`failover recover` shows what both clusters say and restores the witness"
+
+def _recover(seen: PairSeen) -> str:
+    """Return the command that leads on."""
+    return (
+        f"`failover recover{set_option(seen.topic_set)}` shows what both clusters say and restores"
+        " the witness"
+    )
 
 
 def judge(seen: PairSeen) -> Judgement:
@@ -271,7 +280,7 @@ def _identity(seen: PairSeen) -> str | None:
             return (
                 f"{name} is another cluster than before: its id is {cluster_id}, {teller} has"
                 f" {expected}; correct clusters.{name}.bootstrap, or, if {name} was set up anew,"
-                f" run `failover recover --replaced {name}`"
+                f" run `failover recover --replaced {name}{set_option(seen.topic_set)}`"
             )
     return None
 
@@ -308,11 +317,12 @@ def _without_witness(seen: PairSeen) -> Judgement:
         said = "; ".join(f"{name} says {each.describe()}" for name, each in told.items())
         return Contradicted(
             f"the witness holds nothing at {seen.path}, but this pair has run before: {said}."
-            f" {RECOVER}"
+            f" {_recover(seen)}"
         )
     if seen.pair is not None:
         return Contradicted(
-            f"the witness knows the pair at {seen.path}, but not which site is active. {RECOVER}"
+            f"the witness knows the pair at {seen.path}, but not which site is active."
+            f" {_recover(seen)}"
         )
     faults = [f"{name}: {one.fault}" for name, one in sorted(seen.sites.items()) if one.fault]
     if faults:
@@ -325,7 +335,8 @@ def _without_witness(seen: PairSeen) -> Judgement:
         return Contradicted(
             f"the witness holds nothing at {seen.path}, and {TOPIC} on {' and '.join(lost)} has"
             " lost records, so nobody can tell whether this pair has run before: find out which"
-            " site takes writes, close the other, and run `failover recover --active SITE --write`"
+            " site takes writes, close the other, and run"
+            f" `failover recover --active SITE --write{set_option(seen.topic_set)}`"
         )
     for name, site in sorted(seen.sites.items()):
         for topic, rival in sorted(site.rivals.items()):
@@ -344,21 +355,22 @@ def _older_than(seen: PairSeen, active: ActiveSite, name: str, evidence: Evidenc
     if seen.pair is not None and evidence.pair != seen.pair.pair:
         return (
             f"{name} carries evidence of another pair ({evidence.pair}: {evidence.describe()}) than"
-            f" the witness ({seen.pair.pair}). {RECOVER}"
+            f" the witness ({seen.pair.pair}). {_recover(seen)}"
         )
     if evidence.epoch > active.epoch:
-        return f"{says}, but {name} says {evidence.describe()}. {RECOVER}"
+        return f"{says}, but {name} says {evidence.describe()}. {_recover(seen)}"
     if evidence.epoch == active.epoch and evidence.active != active.site:
-        return f"{says}, but {name} says {evidence.describe()} in the same epoch. {RECOVER}"
+        return f"{says}, but {name} says {evidence.describe()} in the same epoch. {_recover(seen)}"
     begun = evidence.moving_epoch
     if begun is not None and begun > active.epoch and begun not in seen.journals:
         return (
-            f"{says}, but {name} says {evidence.describe()}, of which it knows nothing. {RECOVER}"
+            f"{says}, but {name} says {evidence.describe()}, of which it knows nothing."
+            f" {_recover(seen)}"
         )
     if evidence.number > seen.number:
         return (
             f"{says}, but it is an old copy: {name} carries evidence number {evidence.number}, and"
-            f" the witness has come to {seen.number}. {RECOVER}"
+            f" the witness has come to {seen.number}. {_recover(seen)}"
         )
     return None
 

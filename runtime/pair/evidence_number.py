@@ -6,7 +6,7 @@ that it was written from.
 """
 
 from runtime.coordination.witness import EvidenceNumber, WitnessPaths
-from runtime.coordination.zookeeper import BadVersion, NodeExists, NoNode, ZooKeeper
+from runtime.coordination.zookeeper import BadVersion, NodeExists, NoNode, ZNode, ZooKeeper
 from runtime.pair.evidence import LARGEST_NUMBER
 
 
@@ -16,7 +16,7 @@ async def read_number(zookeeper: ZooKeeper, paths: WitnessPaths) -> int:
     Raises WitnessGarbled and ZooKeeperFault.
     """
     node = await zookeeper.get(paths.evidence_number)
-    return 0 if node is None else EvidenceNumber.decode(node.data).number
+    return _number(node, paths)
 
 
 async def take_number(zookeeper: ZooKeeper, paths: WitnessPaths, *, above: int = 0) -> int:
@@ -26,7 +26,11 @@ async def take_number(zookeeper: ZooKeeper, paths: WitnessPaths, *, above: int =
     """
     while True:
         node = await zookeeper.get(paths.evidence_number)
-        known = 0 if node is None else EvidenceNumber.decode(node.data).number
+        known = (
+            0
+            if node is None
+            else EvidenceNumber.decode(node.data, topic_set=paths.topic_set).number
+        )
         number = min(max(known, above, 0) + 1, LARGEST_NUMBER)
         data = EvidenceNumber(number=number).encode()
         try:
@@ -37,3 +41,9 @@ async def take_number(zookeeper: ZooKeeper, paths: WitnessPaths, *, above: int =
         except (NodeExists, NoNode, BadVersion):
             continue  # an attempt whose answer was lost
         return number
+
+
+def _number(node: ZNode | None, paths: WitnessPaths) -> int:
+    if node is None:
+        return 0
+    return EvidenceNumber.decode(node.data, topic_set=paths.topic_set).number

@@ -4,6 +4,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import trio
@@ -139,9 +140,9 @@ async def _with_rivals(
 async def find_garbled(zookeeper: ZooKeeper, paths: WitnessPaths) -> dict[str, str]:
     """Return the nodes about the pair that are not understood, and why, by their paths."""
     decoders: dict[str, Callable[[bytes], object]] = {
-        paths.active: ActiveSite.decode,
-        paths.pair: Pair.decode,
-        paths.evidence_number: EvidenceNumber.decode,
+        paths.active: partial(ActiveSite.decode, topic_set=paths.topic_set),
+        paths.pair: partial(Pair.decode, topic_set=paths.topic_set),
+        paths.evidence_number: partial(EvidenceNumber.decode, topic_set=paths.topic_set),
     }
     garbled = {}
     for path, decode in decoders.items():
@@ -192,9 +193,10 @@ async def look_at_pair(
     number = await read_number(zookeeper, paths) if is_numbered else 0
     return PairSeen(
         path=configuration.coordination.path,
+        topic_set=configuration.topic_set,
         initial_active=configuration.failover.initial_active,
-        active=None if active is None else ActiveSite.decode(active.data),
-        pair=None if pair is None else Pair.decode(pair.data),
+        active=None if active is None else paths.read_active(active.data),
+        pair=None if pair is None else Pair.decode(pair.data, topic_set=paths.topic_set),
         journals={int(name) for name in journals if name.isdecimal()},
         sites=sites,
         number=number,
@@ -330,7 +332,7 @@ async def take_over_cluster_id(
     node = await zookeeper.get(paths.pair)
     if node is None or cluster_id is None:
         return False
-    pair = Pair.decode(node.data)
+    pair = Pair.decode(node.data, topic_set=paths.topic_set)
     if pair.clusters.get(name) == cluster_id:
         return False
     changed = Pair(pair=pair.pair, clusters={**pair.clusters, name: cluster_id})

@@ -7,6 +7,7 @@ from typing import Final
 from runtime.rights.closing import without_fence
 from runtime.rights.own import withheld_words
 from runtime.rights.refused import NOBODY, RefusedPrincipal, Seen, refused_after_switch
+from runtime.set_option import set_option
 from wire.net.cluster import Cluster
 from wire.net.errors import RequestRefused, UnsupportedApi
 from wire.net.rights import Right, RightsOff, all_rights
@@ -72,8 +73,7 @@ class Outlook:
             found[one.principal] = found.get(one.principal, 0) + len(one.names)
         return found
 
-    @property
-    def summary(self) -> str | None:
+    def summary(self, topic_set: str | None) -> str | None:
         """Return one line, None where nobody would be refused as far as is known."""
         people = len(self.principals.keys() - {NOBODY})
         unusable = sum(len(one.names) for one in self.refused if one.principal == NOBODY)
@@ -84,7 +84,7 @@ class Outlook:
             f"{len(self.withheld)} rules that deny something are withheld" if self.withheld else "",
         ]
         told = "; ".join(filter(None, parts))
-        return f"{told}: `mirror check` names them" if told else None
+        return f"{told}: `mirror check{set_option(topic_set)}` names them" if told else None
 
     @property
     def document(self) -> Mapping[str, object]:

@@ -347,7 +347,7 @@ async def active_site(configuration: Configuration) -> ActiveSite | None:
     async with _open_witness(configuration) as (zookeeper, paths):
         node = await zookeeper.get(paths.active)
     try:
-        return None if node is None else ActiveSite.decode(node.data)
+        return None if node is None else paths.read_active(node.data)
     except WitnessGarbled as garbled:
         raise CannotTell(str(garbled)) from garbled
 

@@ -44,7 +44,7 @@ def test_a_promotion_shows_a_group_in_its_line(
         StepName.DRAIN: {"records": 120},
         StepName.GROUPS_MOVE: {"positions": {name: {name: {"0": 40}}}, "left": {name: name}},
     }
-    for line in summary(ended_promotion(PromotionKind.PLANNED, facts)):
+    for line in summary(ended_promotion(PromotionKind.PLANNED, facts), None):
         show(line)
     assert is_harmless(capsys.readouterr().out, 4)
 

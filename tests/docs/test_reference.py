@@ -62,12 +62,15 @@ def test_every_kind_of_map_record_is_shown() -> None:
         decode_key(key)
 
 
+NO_PATHS = {"root", "pair_root", "topic_set", "of_pair", "of_set", "read_active"}
+
+
 def test_every_path_of_the_witness_is_shown() -> None:
     paths = WitnessPaths(root="<path>")
     arguments = {"journal": (0,), "journal_parts": (0,), "group": ("",), "vote": ("<voter>",)}
     made = []
     for name in dir(WitnessPaths):
-        if name.startswith("_") or name in {"root", "pair_root", "of_pair", "of_set"}:
+        if name.startswith("_") or name in NO_PATHS:
             continue
         path = getattr(paths, name)
         if callable(path):

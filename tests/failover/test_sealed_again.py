@@ -16,7 +16,7 @@ from failover.journal.steps import PromotionKind, StepName, StepState
 from failover.moving.effects import PromotionEffects
 from failover.sites.map_follower import MapFollower
 from failover.sites.mirrored_ends import LISTED_PARTS, seal_facts, with_earlier
-from failover.sites.unbelieved import NOT_ALL_BELIEVED
+from failover.sites.unbelieved import not_all_believed
 from offset_translation.target_scan import MirroredEnd
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.doubles.map_writers import MemoryWriters
@@ -103,7 +103,7 @@ async def test_what_is_not_believed_is_sealed_away_only_by_somebodys_word(tmp_pa
         sealed = await insisting.run(StepName.SEAL, sealing(), unnoted)
     assert sealed.partitions is not None
     assert [one.mirrored_source_end for one in sealed.partitions] == [0]
-    assert sealed.facts["untold"] == {"orders-0": NOT_ALL_BELIEVED}
+    assert sealed.facts["untold"] == {"orders-0": not_all_believed(None)}
 
 
 def test_what_an_earlier_attempt_named_is_named_once() -> None:

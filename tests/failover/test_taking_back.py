@@ -119,7 +119,7 @@ async def test_what_the_target_took_while_it_was_open_is_named(tmp_path: Path, e
         state=PromotionState.ROLLED_BACK,
         reason="taken back by the operator",
     )
-    named = [line for line in summary(journal) if "holds records at offsets" in line]
+    named = [line for line in summary(journal, None) if "holds records at offsets" in line]
     assert [line.partition("that are")[0] for line in named] == (
         ["  warning  dc2 orders-0 holds records at offsets 10 to 12 "] if end > 10 else []
     )

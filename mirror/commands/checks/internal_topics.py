@@ -46,7 +46,7 @@ async def internal_topics(flow: FlowConfig, links: Links, writers_of: WritersOf)
         except NetworkFault as fault:
             lines.append(f"warning: {topic} on {flow.target} was not read: {fault}")
         else:
-            lines += [f"warning: {line}" for line in told_foreign({topic: foreign})]
+            lines += [f"warning: {line}" for line in told_foreign({topic: foreign}, flow.topic_set)]
     return lines
 
 

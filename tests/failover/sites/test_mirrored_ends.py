@@ -28,6 +28,7 @@ from tests.doubles.fake_cluster import FakePartition, run_fake_cluster
 from tests.doubles.map_writers import MemoryWriters
 from tests.failover.journals import ended_promotion
 from tests.failover.target_batches import MIRROR, ORDERS, OTHER, PIECE, tell, write
+from tests.mirror.building import CONFIG
 from wire.net import open_cluster
 from wire.record_batch import Record, build_batch, parse_header
 from wire.topic_partition import TopicPartition
@@ -130,7 +131,7 @@ async def test_a_plan_that_gives_a_site_up_does_not_believe_the_end_of_a_log_eit
         write(log, "xyz")
         async with open_cluster(cluster.bootstrap, client_id="failover") as opened:
             site = Site(name="dc2", cluster=opened)
-            found = await read_mirrored_of_lost(site, "dc1", MemoryWriters(), [ORDERS])
+            found = await read_mirrored_of_lost(site, CONFIG, MemoryWriters(), [ORDERS])
     assert found.ends == told
 
 
@@ -185,7 +186,7 @@ def test_foreign_records_are_in_the_report_and_make_the_exit_status_one() -> Non
         StepName.SEAL: seal_facts(ends),
     }
     journal = ended_promotion(PromotionKind.SOURCE_LOST, facts)
-    said = "\n".join(summary(journal))
+    said = "\n".join(summary(journal, None))
     assert has_slipped(journal)
     assert "dc2 orders-0 holds records at offsets 20 to 22 that no mirror has written" in said
     assert "dc2 orders-0: its mirrored end is not known (not read)" in said

@@ -28,6 +28,7 @@ from tests.doubles.fake_cluster import FakeCluster, FakePartition, run_fake_clus
 from tests.doubles.map_writers import MemoryWriters
 from tests.failover.standing import watch_of
 from tests.failover.target_batches import MIRROR, ORDERS, PIECE, write
+from tests.mirror.building import CONFIG
 from wire.net import open_cluster
 from wire.record_batch import Record, build_batch
 
@@ -83,7 +84,7 @@ async def test_what_is_lost_with_a_source_is_unknown_where_the_map_is_not_all_be
     async with target() as (cluster, _, site):
         say(cluster, KNOWN, ANNOUNCED, PIECE)
         say(cluster, LATER, HOLE)
-        found = await read_mirrored_of_lost(site, "dc1", strict(), [ORDERS])
+        found = await read_mirrored_of_lost(site, CONFIG, strict(), [ORDERS])
         assert found.ends == {}
         assert "sealed at 6 (dc2 at 6) by what is believed" in (found.unsure_seal or "")
         assert "at 11 (at 6) by all of it" in (found.unsure_seal or "")
@@ -98,7 +99,7 @@ async def test_records_of_others_that_change_no_end_hold_nobody_up() -> None:
         assert await find_unsure_seals(follower, [ORDERS]) == {}
         assert await find_unsure_ends(follower, {ORDERS: 6}) == {}
         assert "2 of producer id 4" in (follower.unbelieved or "")
-        found = await read_mirrored_of_lost(site, "dc1", strict(), [ORDERS])
+        found = await read_mirrored_of_lost(site, CONFIG, strict(), [ORDERS])
         assert found.ends == {ORDERS: 6}
         assert found.unsure_seal is None
 

@@ -79,7 +79,7 @@ def test_what_slipped_through_is_counted_by_partition() -> None:
 def test_what_nobody_has_looked_at_is_not_known(journal: Journal) -> None:
     assert lost(journal) == UNKNOWN_LOSS
     assert history_row(journal)["lost"] is None
-    assert "not known" in "\n".join(report_lines(journal))
+    assert "not known" in "\n".join(report_lines(journal, None))
 
 
 def test_a_lost_source_costs_what_the_plan_said_until_it_answers() -> None:
@@ -159,7 +159,7 @@ class Fetched(HTMLParser):
 def test_the_page_is_one_file_safe_from_names_and_not_green_without_a_look(
     journal: Journal, tone: str
 ) -> None:
-    page = promotion_page(journal)
+    page = promotion_page(journal, None)
     parser = Fetched()
     parser.feed(page)
     assert (parser.depth, parser.found) == (0, [])

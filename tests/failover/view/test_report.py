@@ -47,7 +47,7 @@ def test_a_planned_promotion_ends_with_its_rto_and_every_groups_positions() -> N
             },
         },
     )
-    assert list(summary(journal)) == [
+    assert list(summary(journal, None)) == [
         "dc2 is active (epoch 1), RTO 2.25 s",
         "  drained  120 records behind the fence",
         "  group    billing: orders-0@40 orders-1@7",
@@ -75,7 +75,7 @@ def test_where_groups_stand_is_told_by_the_last_look_before_the_switch() -> None
         StepName.GROUPS_MOVE: {"positions": {"billing": {"orders": {"0": 5}}}, "left": {}},
         StepName.VERIFY_FENCE: last,
     }
-    assert list(summary(ended_promotion(PromotionKind.PLANNED, facts)))[2:] == [
+    assert list(summary(ended_promotion(PromotionKind.PLANNED, facts), None))[2:] == [
         "  group    billing: orders-0@12",
         (
             "  group    billing goes on behind records that dc2 has lost to retention: orders-0"
@@ -105,7 +105,7 @@ def test_a_log_of_the_old_site_that_became_shorter_is_named_and_is_not_well() ->
     }
     ended = ended_promotion(PromotionKind.PLANNED, facts)
     assert has_slipped(ended)
-    assert list(summary(ended))[2:] == [
+    assert list(summary(ended, None))[2:] == [
         (
             "  warning  dc1 orders-0 ends at 3, and 20 was drained: dc1 has lost records since; dc2"
             " has them"
@@ -118,7 +118,7 @@ def test_groups_that_stood_behind_the_end_of_a_log_are_named_behind_a_disaster()
         StepName.FENCE: {"fenced": True},
         StepName.SEAL: {"stray": {"g": "it stood at 18 in orders-0"}, "stray_unknown": "no answer"},
     }
-    said = list(summary(ended_promotion(PromotionKind.SOURCE_LOST, facts)))
+    said = list(summary(ended_promotion(PromotionKind.SOURCE_LOST, facts), None))
     assert "  group    g: it stood at 18 in orders-0" in said
     assert any("whether groups stand behind the ends of dc2's logs is not known" in o for o in said)
 
@@ -129,7 +129,7 @@ def test_what_plain_consumers_commit_late_is_named_with_what_to_do() -> None:
         StepName.GROUPS_MOVE: {"positions": {}, "left": {}},
         StepName.CONFIRM: {"not_carried": {"billing": 3}, "still_members": {"billing": 1}},
     }
-    assert list(summary(ended_promotion(PromotionKind.PLANNED, facts)))[2:] == [
+    assert list(summary(ended_promotion(PromotionKind.PLANNED, facts), None))[2:] == [
         (
             "  group    billing has committed on dc1 late, and has members on dc2: 3 positions were"
             " not carried over, and what lies between is read again"
@@ -146,7 +146,7 @@ def test_a_lost_source_ends_with_what_is_known_to_be_there_and_a_warning() -> No
         StepName.PREFLIGHT: {"topics": {"orders": 1}, "unmirrored": {"new": 3}},
         StepName.FENCE: {"fenced": False, "why": "no answer"},
     }
-    assert list(summary(ended_promotion(PromotionKind.SOURCE_LOST, facts))) == [
+    assert list(summary(ended_promotion(PromotionKind.SOURCE_LOST, facts), None)) == [
         "dc2 is active (epoch 1), RTO 2.25 s",
         "  orders-0: mirrored up to dc1 offset 42 (dc2 40)",
         "  new: 3 partitions of dc1 are not on dc2 at all",
@@ -175,7 +175,7 @@ def taken_back(*attempts: Facts) -> Journal:
 def test_what_could_not_be_taken_back_is_named_with_who_sets_it_right() -> None:
     journal = taken_back({"left": "dc1 does not answer"})
     assert left_steps(journal) == {StepName.FENCE: "dc1 does not answer"}
-    assert list(summary(journal)) == [
+    assert list(summary(journal, None)) == [
         "rolled back, dc1 stays active: by the operator",
         (
             "  warning  dc1 may still be closed for writes; `failover serve` opens it when it"
@@ -205,7 +205,7 @@ def test_hooks_are_told_with_their_time_and_how_they_ended() -> None:
             StepName.START_REVERSE: {"configured": True, "hooks": [called(None)]},
         },
     )
-    lines = [line for line in summary(journal) if "hook" in line]
+    lines = [line for line in summary(journal, None) if "hook" in line]
     assert lines == [
         "  hook     dns (after switch) failed (1.50 s, 2 attempts): status 1",
         "  hook     dns (after switch) done (1.50 s, 2 attempts)",
@@ -225,7 +225,7 @@ def test_a_hook_that_has_not_taken_back_what_it_did_is_warned_of() -> None:
     )
     journal = replace(journal, state=PromotionState.ROLLED_BACK)
     assert len(hooks_left(journal)) == 1
-    lines = [line for line in summary(journal) if "hook" in line]
+    lines = [line for line in summary(journal, None) if "hook" in line]
     assert lines == [
         "  warning  hook dns (after switch) failed (1.50 s, 2 attempts): status 1",
         "  hook     dns (after switch) done (1.50 s, 2 attempts)",

@@ -181,13 +181,13 @@ def test_nobody_decides_about_records_that_the_source_may_have_got() -> None:
     decision = decide(sealed, (0, 25), (0, 13))
     assert isinstance(decision, Stop)
     assert decision.own == OwnPart(10, 13)
-    unsure = unless_own_is_unknown(decision)
+    unsure = unless_own_is_unknown(decision, None)
     assert isinstance(unsure, Stop)
     assert (unsure.state, unsure.skip_to, unsure.own) == (decision.state, None, None)
     assert unsure.reason.startswith(f"{decision.reason}; or the source has got them: ")
     assert unsure.reason.endswith("see `failover recover --believe-maps`")
     back = Stop(state=PartitionState.SOURCE_WENT_BACK, reason="")
-    assert unless_own_is_unknown(back) is back
+    assert unless_own_is_unknown(back, None) is back
 
 
 @given(st.integers(0, 20), st.integers(0, 5), st.integers(0, 9))

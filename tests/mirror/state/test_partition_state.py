@@ -1,5 +1,6 @@
 """The table of states, and the run-time partition that walks it."""
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -13,12 +14,14 @@ from mirror.state.partition_state import (
     STOPPED,
     PartitionState,
     PartitionStatus,
+    advice,
     move,
     remedy,
 )
 from mirror.state.retries import MAX_BACKOFF_MS
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
+from tests.mirror.building import CONFIG
 
 
 def test_every_state_has_its_row_and_can_be_reached() -> None:
@@ -33,13 +36,24 @@ def test_every_stopped_state_says_what_to_do() -> None:
 
 def test_every_stop_of_what_the_source_has_names_one_thing_to_do() -> None:
     assert STOPPED - {PartitionState.SOURCE_GONE} == STANDING
-    told = {state: remedy(state, "dc1-dc2", "orders", 3, is_savable=True) for state in STANDING}
+    told = {state: remedy(state, CONFIG, "orders", 3, is_savable=True) for state in STANDING}
     diverged = PartitionState.TARGET_DIVERGED
     assert told[diverged].startswith("`mirror restart dc1-dc2 orders:3 --quarantine`")
-    unclear = remedy(diverged, "dc1-dc2", "orders", 3, is_savable=False)
+    unclear = remedy(diverged, CONFIG, "orders", 3, is_savable=False)
     assert unclear.startswith("`mirror restart dc1-dc2 orders --from-earliest`")
     assert unclear.endswith("where the map's topic was lost, `mirror rebuild-map` saves that")
     assert all(one.count("`") in {0, 2} for one in told.values())
+
+
+def test_what_to_do_about_a_flow_of_a_set_names_the_set() -> None:
+    flow = replace(CONFIG, topic_set="payments")
+    diverged = PartitionState.TARGET_DIVERGED
+    told = remedy(diverged, flow, "orders", 3, is_savable=True)
+    assert told.startswith("`mirror restart dc1-dc2 orders:3 --quarantine --set payments`")
+    for state in ADVICE:
+        said = advice(state, "payments")
+        assert said.count("`mirror restart") == said.count(" --set payments`")
+        assert "{" not in said + advice(state)
 
 
 def test_the_table_is_kept() -> None:

@@ -59,7 +59,7 @@ def test_garbage_is_named(garbage: bytes) -> None:
     with pytest.raises(WitnessGarbled, match="no valid member"):
         read_worker(zlib.compress(garbage))
     with pytest.raises(WitnessGarbled, match="no valid orders"):
-        read_paused(garbage, "dc1-dc2", ORDERS)
+        read_paused(garbage, "dc1-dc2", ORDERS, None)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,10 @@ def test_what_is_paused_is_told_with_the_command_that_resumes_it(
     scope: str | None, command: str, paused: list[TopicPartition]
 ) -> None:
     orders = Orders(pauses=(Pause(scope=Scope.parse(scope), by="me", since_ms=1),))
-    found = read_paused(orders.encode(), "dc1-dc2", ORDERS)
+    found = read_paused(orders.encode(), "dc1-dc2", ORDERS, None)
     assert [one.partition for one in found] == paused
     assert all(one.cause == "paused by me" for one in found)
     assert all(one.remedy == f"{command} lets it go on" for one in found)
+    of_set = read_paused(orders.encode(), "dc1-dc2", ORDERS, "payments")
+    told = f"{command.removesuffix('`')} --set payments` lets it go on"
+    assert all(one.remedy == told for one in of_set)

@@ -32,7 +32,7 @@ def test_scram_users_that_the_target_does_not_know_are_named_with_their_mechanis
     [line] = found.lines()
     assert "dc1 that dc2 does not know" in line
     assert "alice (SCRAM-SHA-512)" in line
-    assert found.summary == "1 SCRAM users are not there: `mirror check` names them"
+    assert found.summary(None) == "1 SCRAM users are not there: `mirror check` names them"
 
 
 def test_nobody_is_refused_where_the_target_has_no_authorizer() -> None:
@@ -84,4 +84,4 @@ def test_the_document_has_everything() -> None:
         "unknown": [],
     }
     assert found.principals == {"User:a": 1}
-    assert Outlook(source="dc1", target="dc2").summary is None
+    assert Outlook(source="dc1", target="dc2").summary(None) is None

@@ -1,0 +1,141 @@
+"""Every message that tells of a command which takes `--set` leaves room for the set in it.
+
+Held against the sources: what stands in backticks and begins with such a command has to have
+`set_option` in it, before the backticks end. A table in a reference page is of no set.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import failover.cli
+import mirror.cli
+import spark_audit.cli
+from runtime.set_option import set_option
+
+ROOT: Final = Path(__file__).parents[2]
+PROGRAMS: Final = (failover.cli.PROGRAM, mirror.cli.PROGRAM, spark_audit.cli.PROGRAM)
+OF_NO_SET: Final = (
+    "failover/cli.py",  # help and reference pages, in all of these
+    "mirror/command_lines/",
+    "mirror/cli.py",
+    "runtime/configuration/",
+    "runtime/rights/needed.py",
+)
+OF_THE_PAST: Final = {"somebody has paused it with `mirror pause`"}
+"""Says what somebody has done, and is no command to run."""
+OF_INTEREST: Final = re.compile(r"`(failover|mirror|spark-audit)\b|\.decode\(")
+THE_SET: Final = "\N{ELEMENT OF}"
+
+
+@cache
+def taking_a_set() -> frozenset[str]:
+    """Return the commands that take `--set`, as they are typed."""
+    return frozenset(
+        f"{program.name} {command.name}"
+        for program in PROGRAMS
+        for command in program.commands
+        if any("--set" in option.names for option in command.all_options)
+    )
+
+
+def texts(tree: ast.AST) -> Iterator[str]:
+    """Yield each string of a module as a whole, docstrings left out."""
+    passed: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            passed.add(node.value)
+        if isinstance(node, ast.JoinedStr):
+            passed.update(node.values)
+            yield "".join(map(_part, node.values))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in passed:
+            yield node.value.replace("{of_set}", THE_SET)
+
+
+def _part(part: ast.expr) -> str:
+    if isinstance(part, ast.Constant):
+        return str(part.value)
+    assert isinstance(part, ast.FormattedValue)
+    written = ast.unparse(part.value)
+    return THE_SET if written == "of_set" or written.startswith("set_option(") else "{}"
+
+
+def lacking(text: str) -> list[str]:
+    """Return the commands in a text that take a set and leave no room for it."""
+    quoted = text.split("`")[1::2]
+    wanted = taking_a_set()
+    return [
+        one
+        for one in quoted
+        if " ".join(one.replace(THE_SET, "").split()[:2]) in wanted and THE_SET not in one
+    ]
+
+
+@cache
+def sources() -> tuple[tuple[str, ast.AST], ...]:
+    """Return the modules that tell of a command or read a node, by name."""
+    paths = chain.from_iterable(
+        (ROOT / folder).rglob("*.py") for folder in ("failover", "mirror", "runtime")
+    )
+    found = ((path.relative_to(ROOT).as_posix(), path.read_text()) for path in paths)
+    return tuple(
+        (name, ast.parse(text))
+        for name, text in found
+        if not name.startswith(OF_NO_SET) and OF_INTEREST.search(text)
+    )
+
+
+def test_every_command_that_a_message_tells_of_has_room_for_its_set() -> None:
+    assert {"failover promote", "failover divergence", "mirror restart"} <= taking_a_set()
+    found = {
+        f"{name}: `{one}`"
+        for name, module in sources()
+        for text in texts(module)
+        if text not in OF_THE_PAST
+        for one in lacking(text)
+    }
+    assert not found
+
+
+@pytest.mark.parametrize(
+    ("module", "found"),
+    [
+        ("x = f'run `failover abort{set_option(name)}`'", []),
+        ("x = 'run `failover abort{of_set}`'", []),
+        (
+            "x = f'run `failover abort{of_set}`, then `mirror restart {flow}`'",
+            ["mirror restart {}"],
+        ),
+        ("x = 'go on with `failover promote dc2`'", ["failover promote dc2"]),
+        ("x = ('or `failover '\n'abort`')", ["failover abort"]),
+        ("x = 'see `failover status` and `mirror run`'", []),
+        ("def f():\n    'What `failover abort` does.'", []),
+    ],
+)
+def test_a_command_without_room_for_its_set_is_found(module: str, found: list[str]) -> None:
+    assert [one for text in texts(ast.parse(module)) for one in lacking(text)] == found
+
+
+def test_the_option_is_there_in_a_file_with_sets_alone() -> None:
+    assert set_option("payments") == " --set payments"
+    assert set_option(None) == ""
+
+
+def test_no_node_that_recover_restores_is_read_without_its_set() -> None:
+    """The remedy of a garbled node is `failover recover`, which takes the set."""
+    kinds = ("ActiveSite", "Pair", "EvidenceNumber")
+    found = {
+        f"{name}:{node.lineno}"
+        for name, module in sources()
+        for node in ast.walk(module)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in {f"{kind}.decode" for kind in kinds}
+        and not any(one.arg == "topic_set" for one in node.keywords)
+    }
+    assert not found
