@@ -55,7 +55,7 @@ async def adopt(configuration: Configuration, *, write: bool, show: Callable[[st
             show("nothing was changed: --write does")
             return False
         wait_ms = 2 * coordination.session_timeout_ms
-        async with hold_lease(zookeeper, coordination.paths, wait_ms=wait_ms) as lease:
+        async with hold_lease(zookeeper, coordination.paths.lease, wait_ms=wait_ms) as lease:
             for name, of_set in missing.items():
                 await lease.act(partial(_begin, of_set, zookeeper))
                 show(f"set {name}: begun")

@@ -64,6 +64,13 @@ def _promote() -> Act:
     return lambda options: stop_at_signals(promote, options)
 
 
+def _rehearse() -> Act:
+    from failover.commands.rehearsal import rehearse_site
+    from failover.commands.running import stop_at_signals
+
+    return lambda options: stop_at_signals(rehearse_site, options)
+
+
 def _plan() -> Act:
     from failover.commands.promotion import plan
     from failover.commands.running import stop_at_signals
@@ -171,6 +178,9 @@ def _faults() -> Faults:
     from failover.journal.lease import LeaseHeld, LeaseLost
     from failover.journal.store import Superseded
     from failover.promote import PromotionRefused
+    from failover.rehearsal.kept import RehearsalRuns
+    from failover.rehearsal.outcome import RehearsalUnreadable
+    from failover.rehearsal.run import CannotRehearse
     from failover.secure import CannotSecure
     from failover.sites.unknown_writers import CannotRecover
     from runtime.configuration.config import ConfigurationError
@@ -183,6 +193,9 @@ def _faults() -> Faults:
     refused = (
         ConfigurationError,
         PromotionRefused,
+        CannotRehearse,
+        RehearsalRuns,
+        RehearsalUnreadable,
         BadReason,
         LeaseHeld,
         JournalUnreadable,
@@ -241,6 +254,18 @@ PROGRAM: Final = Program(
             reads_configuration=True,
         ),
         Command(
+            name="rehearse",
+            help="Promote and take back a set of topics that no application uses, under load.",
+            details="Needs `failover.rehearsal` in the file. What applications use stays as it is. "
+            "What is left of a rehearsal that died is taken back first. The status is 1 where "
+            "anything was lost, doubled or read again, or where the set could not be moved.",
+            load=_rehearse,
+            examples=("failover rehearse dc2 dc.yaml", "failover rehearse dc2 --json dc.yaml"),
+            words=(SITE,),
+            options=(JSON,),
+            reads_configuration=True,
+        ),
+        Command(
             name="abort",
             help="Take back a promotion that was not finished.",
             load=_abort,
@@ -288,8 +313,10 @@ PROGRAM: Final = Program(
         ),
         Command(
             name="history",
-            help="List the promotions that the witness has the journals of.",
-            details="The newest 20 are kept, and the first and the last of each direction.",
+            help="List the promotions that the witness has the journals of, and rehearsals.",
+            details="The newest 20 are kept of both, and the first and the last promotion of each "
+            "direction. With `failover.rehearsal` in the file the JSON has the lists `promotions` "
+            "and `rehearsals`.",
             load=_history,
             examples=("failover history dc.yaml", "failover history --json dc.yaml"),
             options=(JSON,),

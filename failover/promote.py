@@ -329,7 +329,7 @@ async def open_controller(
     paths = coordination.paths
     async with (
         open_witness(coordination) as zookeeper,
-        hold_lease(zookeeper, paths, wait_ms=2 * coordination.session_timeout_ms) as lease,
+        hold_lease(zookeeper, paths.lease, wait_ms=2 * coordination.session_timeout_ms) as lease,
     ):
         yield PromotionController(
             configuration=configuration,

@@ -84,7 +84,7 @@ async def recover(
                 raise CannotRecover(f"{paths.active} is garbled, and {reason}: write it by hand")
             case NothingToRestore() if garbled and write:
                 async with hold_lease(
-                    zookeeper, paths, wait_ms=2 * coordination.session_timeout_ms
+                    zookeeper, paths.lease, wait_ms=2 * coordination.session_timeout_ms
                 ) as lease:
                     await lease.act(lambda: _delete(zookeeper, garbled))
                 show(f"deleted     {', '.join(garbled)}: it is made anew by `failover serve`")
@@ -125,7 +125,8 @@ async def _write(
     coordination = configuration.coordination
     paths = coordination.paths
     look = partial(look_at_pair, configuration, zookeeper, clusters)
-    async with hold_lease(zookeeper, paths, wait_ms=2 * coordination.session_timeout_ms) as lease:
+    wait_ms = 2 * coordination.session_timeout_ms
+    async with hold_lease(zookeeper, paths.lease, wait_ms=wait_ms) as lease:
         if decide(await lease.act(partial(look, without=garbled))) != restore:
             raise CannotRecover(CHANGED.format(of_set=set_option(paths.topic_set)))
         await _end_unfinished(zookeeper, paths, lease)

@@ -20,9 +20,11 @@ from failover.journal.steps import PromotionKind, PromotionState
 from failover.serve.automatic_metrics import AutomaticCollector
 from failover.serve.exporter import StatusCollector
 from failover.serve.readiness import ReadinessCollector
+from failover.serve.rehearsal_metrics import RehearsalCollector
 from failover.view.status import Status
 from mirror.report.exporter import FlowCollector
 from mirror.report.pages import GAUGES
+from runtime.configuration.rehearsal_section import RehearsalConfig
 from runtime.coordination.witness import ActiveSite
 from spark_audit.result.prometheus import VerdictCollector
 from spark_audit.result.verdict import Answer, Verdict
@@ -115,6 +117,7 @@ def _failover() -> Iterable[Metric]:
     return [
         *collector.collect(),
         *ReadinessCollector().collect(),
+        *RehearsalCollector(RehearsalConfig()).collect(),
         *AutomaticCollector({}).collect(),
         *_canary(),
     ]

@@ -39,6 +39,7 @@ PATHS: Final = WitnessPaths(root="<path>")
 FLOW: Final = ("<source>", "<target>")
 MEMBER: Final = "<path>/groups/<group>/<member>"
 
+REHEARSER: Final = "`failover rehearse`, `failover serve` when one is due"
 CONTROLLER: Final = "a promotion"
 LEADER: Final = "`mirror run`, the worker that leads"
 WORKERS: Final = "`mirror run`"
@@ -152,6 +153,8 @@ TREE: Final = (
         "Who keeps promotions from beginning, when and why.",
         "`failover hold`, `failover release`",
     ),
+    (PATHS.rehearsal_lease, "ephemeral", "The one rehearsal that runs.", REHEARSER),
+    (f"{PATHS.rehearsals}/<number>", "", "What a rehearsal found out.", REHEARSER),
     (PATHS.vote("<voter>"), "ephemeral", "What a voter sees.", "`failover serve --voter NAME`"),
     (f"{PATHS.journals}/<epoch>", "", "The journal of one promotion.", CONTROLLER),
     (
@@ -169,7 +172,7 @@ TREE: Final = (
     (
         f"{PATHS.sets}/<set>/...",
         "",
-        "The same of one set of topics. Lease, hold, votes, members and writers are shared.",
+        "The same of one set of topics. All share lease, hold, votes, members and writers.",
         "as above",
     ),
     (

@@ -23,6 +23,8 @@ def configuration_of_set(
     by_set = sets.by_set(topics)
     if name is None and len(by_set) == 1:
         [name] = by_set
+    elif name is None and not by_set and len(sets.of_applications) == 1:
+        [name] = sets.of_applications
     if name is None or name not in sets.names:
         what = "the topics are of several sets" if len(by_set) > 1 else f"topic_set is {name!r}"
         raise ConfigurationError(

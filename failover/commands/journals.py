@@ -1,12 +1,15 @@
 """`failover history` and `report`: what the witness has of earlier promotions."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from failover.commands.running import show
 from failover.journal.journal import Journal
 from failover.journal.journals import read_journals
 from failover.promote import PromotionRefused
+from failover.rehearsal.kept import read_rehearsals
+from failover.rehearsal.outcome import Rehearsal
+from failover.rehearsal.told import REHEARSAL_TITLES, rehearsal_row
 from failover.view.promotion_page import promotion_page
 from failover.view.promotion_report import (
     HISTORY_TITLES,
@@ -23,7 +26,7 @@ from runtime.program.table import table_of
 
 
 async def history(options: Options) -> int:
-    """Print a line for each promotion that the witness has the journal of."""
+    """Print a line for each promotion that the witness has the journal of, and each rehearsal."""
     rows: list[Mapping[str, object]] = []
     titles = HISTORY_TITLES
     for name, of_set in options.configuration.by_set().items():
@@ -33,12 +36,25 @@ async def history(options: Options) -> int:
         else:
             titles = {"set": "SET", **HISTORY_TITLES}
             rows += [{"set": name, **row} for row in found]
+    rehearsals = await _rehearsals(options.configuration)
     if options.json:
-        for line in json.dumps(rows, indent=2).splitlines():
+        kept = [one.document() for one in rehearsals or ()]
+        told = rows if rehearsals is None else {"promotions": rows, "rehearsals": kept}
+        for line in json.dumps(told, indent=2).splitlines():
             show(line)
     else:
-        show_page([table_of(rows, titles)])
+        rehearsed = [rehearsal_row(one) for one in rehearsals or ()]
+        show_page([table_of(rows, titles), table_of(rehearsed, REHEARSAL_TITLES)])
     return ExitStatus.DONE
+
+
+async def _rehearsals(configuration: Configuration) -> Sequence[Rehearsal] | None:
+    """Return the rehearsals that are kept, None where the file has none."""
+    if configuration.failover.rehearsal is None:
+        return None
+    coordination = configuration.coordination
+    async with open_witness(coordination) as zookeeper:
+        return await read_rehearsals(zookeeper, coordination.paths)
 
 
 async def report(options: Options) -> int:

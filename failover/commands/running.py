@@ -25,7 +25,7 @@ async def stop_at_signals(act: Callable[[Options], Awaitable[int]], options: Opt
 
     A terminal that goes away ends no promotion: a site would stay closed with nobody at work.
     """
-    if options.command.name in {"promote", "abort"}:
+    if options.command.name in {"promote", "abort", "rehearse"}:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with trio.CancelScope() as scope:
         async with background_tasks() as tasks:
@@ -37,7 +37,10 @@ async def stop_at_signals(act: Callable[[Options], Awaitable[int]], options: Opt
     is_noted = name in {"promote", "abort"}
     of_set = set_option(_set_to_abort(options)) if is_noted else ""
     go_on = f"; run the same command again to go on, or `failover abort{of_set}`"
-    complain("failover", f"stopped{go_on if is_noted else ''}")
+    if name == "rehearse":
+        complain("failover", "stopped; the next rehearsal takes the set back first")
+    else:
+        complain("failover", f"stopped{go_on if is_noted else ''}")
     return ExitStatus.FAILED
 
 

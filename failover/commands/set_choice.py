@@ -12,7 +12,12 @@ import trio
 from failover.journal.journals import find_unfinished, read_journals
 from failover.promote import PromotionRefused
 from runtime.configuration.config import Configuration
-from runtime.configuration.topic_sets import NotSets, sets_of_topics
+from runtime.configuration.topic_sets import (
+    DEFAULT_SET,
+    REHEARSAL_SET,
+    NotSets,
+    sets_of_topics,
+)
 from runtime.configuration.witness_session import open_witness
 from runtime.pair.opening import open_clusters
 from runtime.program.command import Options
@@ -42,6 +47,8 @@ async def choose_sets(options: Options) -> Sequence[Configuration]:
         return tuple(configuration.of_set(name) for name in sets.names if name in found)
     if not sets.named:
         return (configuration,)
+    if len(sets.of_applications) == 1:
+        return (configuration.of_set(DEFAULT_SET),)
     if not options.all:
         raise PromotionRefused(
             f"the file has sets of topics ({there}): say which with --set NAME or --topics PATTERN,"
@@ -51,10 +58,14 @@ async def choose_sets(options: Options) -> Sequence[Configuration]:
 
 
 async def _not_there(configuration: Configuration, site: str) -> Sequence[Configuration]:
-    """Return the sets that are not active on a site, and those whose promotion is unfinished."""
+    """Return the sets that are not active on a site, and those whose promotion is unfinished.
+
+    Not that of rehearsals: no application is in it.
+    """
     found: list[Configuration] = []
     async with open_witness(configuration.coordination) as zookeeper:
-        for of_set in configuration.by_set().values():
+        for name in configuration.sets.of_applications:
+            of_set = configuration.of_set(name)
             paths = of_set.coordination.paths
             node = await zookeeper.get(paths.active)
             is_there = node is not None and paths.read_active(node.data).site == site
@@ -66,7 +77,7 @@ async def _not_there(configuration: Configuration, site: str) -> Sequence[Config
 
 
 async def _moved_topics(configuration: Configuration) -> frozenset[str]:
-    """Return the topics of both sites that flows move.
+    """Return the topics of both sites that flows move, without those of rehearsals.
 
     Raises PromotionRefused where neither site tells.
     """
@@ -90,7 +101,10 @@ async def _moved_topics(configuration: Configuration) -> frozenset[str]:
     if len(silent) == len(configuration.clusters):
         raise PromotionRefused(f"which topics there are is not known: {_told(silent)}")
     return frozenset(
-        topic for topic in topics if any(flow.moves(topic) for flow in configuration.flows)
+        topic
+        for topic in topics
+        if any(flow.moves(topic) for flow in configuration.flows)
+        and configuration.sets.set_of(topic) != REHEARSAL_SET
     )
 
 

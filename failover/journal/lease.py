@@ -21,7 +21,6 @@ from typing import Final, TypeVar
 import trio
 
 from runtime.coordination.session_lease import SessionLease, SessionReplaced
-from runtime.coordination.witness import WitnessPaths
 from runtime.coordination.zookeeper import (
     BadVersion,
     NodeExists,
@@ -142,10 +141,8 @@ class Lease:
 
 
 @asynccontextmanager
-async def hold_lease(
-    zookeeper: ZooKeeper, paths: WitnessPaths, *, wait_ms: int
-) -> AsyncIterator[Lease]:
-    """Take the lease, waiting for one that a controller killed elsewhere left behind to expire.
+async def hold_lease(zookeeper: ZooKeeper, path: str, *, wait_ms: int) -> AsyncIterator[Lease]:
+    """Take the lease at a path; one that a controller killed elsewhere has left is waited for.
 
     Raises LeaseHeld when somebody still holds it after `wait_ms`.
     """
@@ -153,9 +150,9 @@ async def hold_lease(
     session_id: int | None = None
     try:
         with trio.move_on_after(wait_ms / 1000):
-            session_id = await _take(zookeeper, paths.lease, json.dumps(owner).encode())
+            session_id = await _take(zookeeper, path, json.dumps(owner).encode())
         if session_id is None:
-            raise LeaseHeld(f"another controller is at work: {await _holder(zookeeper, paths)}")
+            raise LeaseHeld(f"another controller is at work: {await _holder(zookeeper, path)}")
         lease = Lease(zookeeper, session_id=session_id)
         async with background_tasks() as tasks:
             tasks.start_soon(lease.follow_session)
@@ -164,7 +161,7 @@ async def hold_lease(
     finally:
         # Also one that came when it was not waited for any more: it would go with our session only.
         with trio.move_on_after(1, shield=True):
-            await _give_back(zookeeper, paths.lease)
+            await _give_back(zookeeper, path)
 
 
 async def _take(zookeeper: ZooKeeper, path: str, owner: bytes) -> int:
@@ -237,8 +234,8 @@ async def _give_back(zookeeper: ZooKeeper, path: str) -> None:
         return
 
 
-async def _holder(zookeeper: ZooKeeper, paths: WitnessPaths) -> str:
-    node = await zookeeper.get(paths.lease)
+async def _holder(zookeeper: ZooKeeper, path: str) -> str:
+    node = await zookeeper.get(path)
     if node is None:
         return "it has just ended"
     try:

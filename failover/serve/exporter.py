@@ -34,6 +34,8 @@ from failover.serve.guard import (
 )
 from failover.serve.orphans import OrphanWatch, take_over_orphan
 from failover.serve.readiness import ReadinessCollector, follow_readiness
+from failover.serve.rehearsal_metrics import RehearsalCollector
+from failover.serve.rehearsals import follow_rehearsals
 from failover.serve.voter import configured, vote
 from failover.view.status import Status, read_status
 from runtime.configuration.config import Configuration
@@ -176,21 +178,33 @@ async def serve(
     automatic = configured(configuration, voter)
     by_set = configuration.by_set()
     collectors = {name: StatusCollector() for name in by_set}
-    readiness = {name: ReadinessCollector() for name in by_set}
+    readiness = {name: ReadinessCollector() for name in configuration.sets.of_applications}
     registry = CollectorRegistry()
-    registry.register(SetsCollector({name: (collectors[name], readiness[name]) for name in by_set}))
+    registry.register(
+        SetsCollector(
+            {
+                name: (one, readiness[name]) if name in readiness else (one,)
+                for name, one in collectors.items()
+            }
+        )
+    )
     metrics = configuration.metrics
     async with background_tasks() as tasks:
         for name, of_set in by_set.items():
             keeper = SiteKeeper(of_set, collectors[name])
             tasks.start_soon(keep_at_work, keeper.run, keeper.trouble, LOOKING)
-            tasks.start_soon(follow_readiness, of_set, readiness[name])
+            if name in readiness:
+                tasks.start_soon(follow_readiness, of_set, readiness[name])
         active_site = collectors[DEFAULT_SET].active_site
         tasks.start_soon(watch_canaries, configuration, registry, active_site)
+        if (rehearsal := configuration.failover.rehearsal) is not None:
+            rehearsals = RehearsalCollector(rehearsal)
+            registry.register(rehearsals)
+            tasks.start_soon(follow_rehearsals, configuration, rehearsal, rehearsals)
         if automatic is not None and voter is not None:
             votes = AutomaticCollector(automatic.voters)
             registry.register(votes)
-            tasks.start_soon(vote, configuration, automatic, voter, votes)
+            tasks.start_soon(vote, configuration.of_set(DEFAULT_SET), automatic, voter, votes)
         port = await tasks.start(
             partial(
                 serve_metrics,

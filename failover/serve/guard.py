@@ -203,7 +203,7 @@ async def close_breach(
     paths = configuration.coordination.paths
     shared = SharedFence(configuration=configuration, zookeeper=zookeeper)
     try:
-        async with hold_lease(zookeeper, paths, wait_ms=LEASE_WAIT_MS) as lease:
+        async with hold_lease(zookeeper, paths.lease, wait_ms=LEASE_WAIT_MS) as lease:
             seen = await require_pair(configuration, zookeeper, clusters)
             status = await read_status(configuration, zookeeper, seen.known_active)
             other = await look_for_another_file(configuration, zookeeper)
@@ -271,7 +271,7 @@ async def write_due_evidence(
     """
     paths = configuration.coordination.paths
     try:
-        async with hold_lease(zookeeper, paths, wait_ms=LEASE_WAIT_MS) as lease:
+        async with hold_lease(zookeeper, paths.lease, wait_ms=LEASE_WAIT_MS) as lease:
             seen = await require_pair(configuration, zookeeper, clusters)
             if find_unfinished(await read_journals(zookeeper, paths)) is not None:
                 return
@@ -303,7 +303,7 @@ async def add_due_replicas(
     paths = configuration.coordination.paths
     failed: list[str] = []
     try:
-        async with hold_lease(zookeeper, paths, wait_ms=LEASE_WAIT_MS) as lease:
+        async with hold_lease(zookeeper, paths.lease, wait_ms=LEASE_WAIT_MS) as lease:
             for name in sites:
                 try:
                     added = await lease.act(partial(add_replicas, clusters[name]))

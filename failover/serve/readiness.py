@@ -11,16 +11,13 @@ import trio
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from failover.hooks.hook_plan import why_not_runnable
 from failover.journal.journal import JournalUnreadable
-from failover.journal.steps import PromotionKind
-from failover.planning.plan import PromotionRequest, decide
-from failover.planning.readiness import Readiness, judge_readiness
-from failover.view.snapshot import take_snapshot
+from failover.planning.readiness import Readiness
+from failover.view.readiness import look_at_readiness
 from runtime.configuration.config import Configuration
 from runtime.configuration.witness_session import open_witness
 from runtime.coordination.witness import WitnessGarbled
-from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperFault
+from runtime.coordination.zookeeper import ZooKeeperFault
 from runtime.pair.opening import PairContradicted, PairUnknown
 from runtime.process.clock import wall_ms
 from runtime.process.fault_note import FaultNote
@@ -75,7 +72,7 @@ async def _follow(
     while True:
         try:
             async with open_witness(configuration.coordination) as zookeeper:
-                found = await look(configuration, zookeeper)
+                found = await look_at_readiness(configuration, zookeeper)
         except (
             ZooKeeperFault,
             WitnessGarbled,
@@ -98,21 +95,3 @@ async def _follow(
                 else:
                     trouble.note(f"{one.site} could not be promoted now: {one.reason}", one.site)
         await trio.sleep(configuration.failover.readiness_interval_ms / 1_000)
-
-
-async def look(configuration: Configuration, zookeeper: ZooKeeper) -> list[Readiness]:
-    """Look at every site that a promotion could move to; raises what `take_snapshot` raises."""
-    found: list[Readiness] = []
-    hook_fault = why_not_runnable(configuration.failover.hooks)
-    for site in promotable(configuration):
-        snapshot = await take_snapshot(configuration, zookeeper, site)
-        if site == snapshot.active or snapshot.flow is None:
-            continue
-        decision = decide(snapshot, PromotionRequest(site=site, kind=PromotionKind.PLANNED))
-        found.append(judge_readiness(site, decision, configuration.failover, hook_fault=hook_fault))
-    return found
-
-
-def promotable(configuration: Configuration) -> list[str]:
-    """Return the sites that a flow leads to which moves with promotions."""
-    return sorted({flow.target for flow in configuration.flows if flow.heeds_promotions})

@@ -123,7 +123,8 @@ async def restore_writers(
         show("nothing was changed: with --write these writers are believed")
         return
     coordination = configuration.coordination
-    async with hold_lease(zookeeper, paths, wait_ms=2 * coordination.session_timeout_ms) as lease:
+    wait_ms = 2 * coordination.session_timeout_ms
+    async with hold_lease(zookeeper, paths.lease, wait_ms=wait_ms) as lease:
         await lease.act(lambda: _believe(zookeeper, paths, unknown))
     show("written     start every `mirror run` again: these writers are believed from then on")
 

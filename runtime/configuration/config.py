@@ -33,6 +33,7 @@ from runtime.configuration.reading.yaml_file import read_file
 from runtime.configuration.security_section import confluent_settings, read_security
 from runtime.configuration.topic_sets import (
     DEFAULT_SET,
+    REHEARSAL_SET,
     TopicSets,
     flow_of_set,
 )
@@ -126,7 +127,8 @@ class Configuration:
     def of_set(self, name: str) -> "Configuration":
         """Return what one set has of the file: its own path in the witness and its own flows.
 
-        All else is the file's. Of a file without sets that is all of it.
+        All else is the file's, and the set of rehearsals has no hooks: those lead applications. Of
+        a file without sets that is all of it.
         """
         whole = self.whole
         assert name in whole.sets.names, f"{name} is no set"
@@ -140,7 +142,11 @@ class Configuration:
             whole,
             flows=flows,
             coordination=whole.coordination.of_set(name, is_default=is_default),
-            failover=replace(whole.failover, bootstrap=bootstrap),
+            failover=replace(
+                whole.failover,
+                bootstrap=bootstrap,
+                hooks=() if name == REHEARSAL_SET else whole.failover.hooks,
+            ),
             audit=whole.audit if is_default else whole.audit.of_set(name),
             topic_set=name,
             file_as_a_whole=whole,

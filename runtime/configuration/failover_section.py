@@ -1,7 +1,7 @@
 """How promotions go: the section `failover`, with those within it."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -10,6 +10,7 @@ from runtime.configuration import (
     bootstrap_section,
     canary_section,
     hooks_section,
+    rehearsal_section,
 )
 from runtime.configuration.automatic_section import AutomaticConfig, read_automatic
 from runtime.configuration.bootstrap_section import BootstrapConfig, read_bootstrap
@@ -17,7 +18,14 @@ from runtime.configuration.canary_section import CanaryConfig, read_canary
 from runtime.configuration.flow_section import FlowConfig, unknown_cluster
 from runtime.configuration.hooks_section import HookConfig, read_hooks
 from runtime.configuration.reading.section import Section
-from runtime.configuration.topic_sets import NO_SETS, TopicSets, read_sets, refuse_unfit
+from runtime.configuration.rehearsal_section import RehearsalConfig, read_rehearsal
+from runtime.configuration.topic_sets import (
+    NO_SETS,
+    TopicSets,
+    read_sets,
+    refuse_unfit,
+    refuse_unfit_rehearsal,
+)
 
 STANDBY: Final = ("closed", "open")
 
@@ -60,6 +68,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         **automatic_section.MEANINGS,
         **hooks_section.MEANINGS,
         **canary_section.MEANINGS,
+        **rehearsal_section.MEANINGS,
         **bootstrap_section.MEANINGS,
     }
 )
@@ -102,6 +111,8 @@ class FailoverConfig:
     """What a promotion calls on its way, in the order of the file."""
     canary: CanaryConfig | None = None
     """None where no record is sent to see how long it takes."""
+    rehearsal: RehearsalConfig | None = None
+    """None where no promotion can be rehearsed."""
     sends_clients_away: bool = False
     """Whether bundled brokers send clients of closed topics to their bootstrap servers."""
     automatic: AutomaticConfig | None = None
@@ -146,10 +157,21 @@ def read_failover(
         bootstrap=section.attempt(
             lambda: read_bootstrap(section.section("bootstrap", required=False))
         ),
+        rehearsal=section.attempt(
+            lambda: read_rehearsal(
+                section.section("rehearsal", required=False),
+                is_given="rehearsal" in section.values,
+            )
+        ),
         sets=section.attempt(lambda: read_sets(section.section("sets", required=False)), NO_SETS),
     )
+    named = failover.sets
+    if failover.rehearsal is not None:
+        failover = replace(failover, sets=named.with_rehearsal())
     beside = {"automatic": failover.automatic, "canary": failover.canary}
     refuse_unfit(section, failover.sets, clusters, flows or (), beside)
+    if failover.rehearsal is not None:
+        refuse_unfit_rehearsal(section, named, flows or ())
     section.finish()
     return failover
 

@@ -18,6 +18,12 @@ from runtime.configuration.reading.section import Section
 
 DEFAULT_SET: Final = "default"
 """The set of all topics that no set of the file has."""
+REHEARSAL_SET: Final = "rehearsal"
+"""The set of `failover.rehearsal`: no application has topics in it."""
+REHEARSAL_TOPICS: Final = NamePattern("failover.rehearsal", is_prefix=True)
+REHEARSAL_TOPIC: Final = "failover.rehearsal.load"
+REHEARSAL_GROUP: Final = "failover.rehearsal"
+"""The canary group that reads it."""
 MOST_SETS: Final = 32
 """Each set has flows of its own in `mirror run`, with connections of their own."""
 MOST_PATTERNS: Final = 200
@@ -52,6 +58,20 @@ class TopicSets:
         """Return the names of all sets, the default set's first."""
         return (DEFAULT_SET, *(one.name for one in self.named))
 
+    @property
+    def of_applications(self) -> tuple[str, ...]:
+        """Return the names of the sets that applications have topics in, the default set's first.
+
+        Where that is one, nobody is asked which set is meant.
+        """
+        return tuple(name for name in self.names if name != REHEARSAL_SET)
+
+    def with_rehearsal(self) -> "TopicSets":
+        """Return the same with the set that rehearsals promote."""
+        return TopicSets(
+            named=(*self.named, TopicSet(name=REHEARSAL_SET, patterns=(REHEARSAL_TOPICS,)))
+        )
+
     def topics_of(self, name: str) -> str:
         """Return the patterns of a named set, in words."""
         [patterns] = (one.patterns for one in self.named if one.name == name)
@@ -82,6 +102,8 @@ def read_sets(section: Section) -> TopicSets:
     for name, inner in section.named_sections():
         if name == DEFAULT_SET:
             raise section.error(name, "is the set of all topics that no other set has")
+        if name == REHEARSAL_SET:
+            raise section.error(name, "is the set that `failover.rehearsal` makes")
         if not _SET_NAME.fullmatch(name):
             raise section.error(
                 name, "a set's name has 1 to 32 small letters, digits or '-', no '-' at its ends"
@@ -112,24 +134,53 @@ def refuse_unfit(
     flows: Sequence[FlowConfig],
     beside: Mapping[str, object | None],
 ) -> None:
-    """Complain of sets in a file that goes by other things as a whole, `beside` what is given."""
+    """Complain of sets in a file that goes by other things as a whole, `beside` what is given.
+
+    What stands beside them is of the default set, which may have the rehearsals' beside it.
+    """
     if not sets.named:
         return
+    has_several = len(sets.of_applications) > 1
+    key = "sets" if has_several else "rehearsal"
+    they = "" if has_several else "makes sets of topics, which "
     if len(clusters) > 2:
-        section.complain("sets", f"need a file of two clusters, not {len(clusters)}")
+        section.complain(key, f"{they}need a file of two clusters, not {len(clusters)}")
     for flow in flows:
         if not flow.heeds_promotions:
-            section.complain("sets", f"are promoted, and {flow.name} heeds no promotion")
+            section.complain(key, f"{they}are promoted, and {flow.name} heeds no promotion")
         if flow.topics != flows[0].topics:
-            section.complain("sets", f"need the same `topics` in all flows, not as {flow.name} has")
+            section.complain(
+                key, f"{they}need the same `topics` in all flows, not as {flow.name} has"
+            )
         if (found := find_not_mirrored(flow, sets)) is not None:
             one, pattern = found
             section.complain(
-                "sets", f"{one.name} has {pattern}, of which {flow.name} does not mirror all"
+                key, f"{one.name} has {pattern}, of which {flow.name} does not mirror all"
             )
-    for key, value in beside.items():
-        if value is not None:
-            section.complain("sets", f"cannot be beside failover.{key} yet")
+    for other, value in beside.items():
+        if value is not None and has_several:
+            section.complain(key, f"cannot be beside failover.{other} yet")
+
+
+def refuse_unfit_rehearsal(section: Section, sets: TopicSets, flows: Sequence[FlowConfig]) -> None:
+    """Complain where the set of rehearsals cannot be promoted and taken back beside these sets."""
+    rehearsed = TopicSet(name=REHEARSAL_SET, patterns=(REHEARSAL_TOPICS,))
+    for one in sets.named:
+        if (shared := find_shared(rehearsed, one)) is not None:
+            section.complain("rehearsal", f"{shared} would also be of the set {one.name}")
+    ways = {(flow.source, flow.target) for flow in flows}
+    for source, target in sorted(ways):
+        if (target, source) not in ways:
+            section.complain(
+                "rehearsal", f"takes the promotion back, and there is no flow {target}->{source}"
+            )
+    for flow in flows:
+        if flow.topics.include and not flow.mirrors(REHEARSAL_TOPIC):
+            section.complain("rehearsal", f"{flow.name} does not mirror {REHEARSAL_TOPIC}")
+        if not flow.groups.matches(REHEARSAL_GROUP):
+            section.complain(
+                "rehearsal", f"{flow.name} does not translate the group {REHEARSAL_GROUP}"
+            )
 
 
 def _pattern(section: Section, text: str) -> NamePattern:

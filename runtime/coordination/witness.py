@@ -17,6 +17,8 @@
 <path>/mirror/<source>-<target>/making-producer  ephemeral: who makes the mirror's producer id
 <path>/failover/lease                        ephemeral: the one controller
 <path>/failover/hold                         failover.automatic.hold: nothing is to be promoted
+<path>/failover/rehearsal                    ephemeral: the one rehearsal that runs
+<path>/failover/rehearsals/<number>          failover.rehearsal.outcome: what one found out
 <path>/failover/votes/<voter>                failover.automatic.votes, ephemeral: what it sees
 <path>/failover/journal/<epoch>              the journal of one promotion, owned by failover
 <path>/failover/journal-parts/<epoch>/<part> what is long of it (runtime.coordination.long_document)
@@ -261,6 +263,20 @@ class WitnessPaths:
     def hold(self) -> str:
         """Return the path of an operator's hold, which keeps promotions from beginning."""
         return f"{self.of_pair.root}/failover/hold"
+
+    @property
+    def rehearsal_lease(self) -> str:
+        """Return the path of the ephemeral node of whoever runs a rehearsal."""
+        return f"{self.of_pair.root}/failover/rehearsal"
+
+    @property
+    def rehearsals(self) -> str:
+        """Return the parent of all rehearsals that are kept."""
+        return f"{self.of_pair.root}/failover/rehearsals"
+
+    def rehearsal(self, number: int) -> str:
+        """Return the path of what is known of one rehearsal."""
+        return f"{self.rehearsals}/{number:010d}"
 
     def vote(self, voter: str) -> str:
         """Return the path of the ephemeral vote of one `failover serve`."""

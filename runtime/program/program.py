@@ -221,8 +221,9 @@ def _of_set(configuration: "Configuration", options: Options) -> "Configuration"
     if not options.command.takes_set:
         return configuration
     name, names = options.set, configuration.sets.names
-    if name is None and len(names) == 1:
-        return configuration
+    of_applications = configuration.sets.of_applications
+    if name is None and len(of_applications) == 1:
+        return configuration.of_set(of_applications[0])
     there = ", ".join(names)
     if name is None:
         raise BadInput(f"the file has sets of topics: say which with --set NAME (of {there})")

@@ -36,6 +36,9 @@ BEHIND_IS_WHY: Final = 'failover_ready{site="dc2",reason="behind",instance="f"}'
 CHECKED: Final = 'failover_ready_checked_timestamp_seconds{instance="f"}'
 CANARY_LOST: Final = 'failover_canary_lost_total{flow="dc1->dc2",instance="f"}'
 CANARY_OLDEST: Final = 'failover_canary_oldest_seconds{flow="dc1->dc2",instance="f"}'
+REHEARSED: Final = 'failover_rehearsal_result{site="dc2",result="passed",instance="f"}'
+PASSED_AT: Final = 'failover_rehearsal_passed_timestamp_seconds{instance="f"}'
+STALE_AFTER: Final = 'failover_rehearsal_stale_after_seconds{instance="f"}'
 GONE: Final = None
 
 WELL: Final[Mapping[str, str | None]] = {
@@ -65,6 +68,9 @@ WELL: Final[Mapping[str, str | None]] = {
     CHECKED: f"0+60{ALL_THE_TIME}",
     CANARY_LOST: "0",
     CANARY_OLDEST: "0.2",
+    REHEARSED: "1",
+    PASSED_AT: "0",
+    STALE_AFTER: "172800",
     'audit_verdict{verdict="clean",instance="a"}': "1",
     'audit_verdict{verdict="findings",instance="a"}': "0",
     'audit_verdict{verdict="unknown",instance="a"}': "0",
@@ -250,6 +256,20 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     ("a canary's record is lost", {CANARY_LOST: "0 0 0 1x300"}, "10m", {"CanaryLost"}),
     ("a canary's record is late", {CANARY_OLDEST: "31"}, "3m", {"CanaryLate"}),
+    (
+        "a rehearsal has failed",
+        {REHEARSED: GONE, REHEARSED.replace("passed", "failed"): "1"},
+        "2m",
+        {"RehearsalNotPassed"},
+    ),
+    ("no rehearsal has passed for long", {STALE_AFTER: "60"}, "62m", {"RehearsalTooOld"}),
+    ("no rehearsal has ever passed", {PASSED_AT: GONE}, "62m", {"RehearsalTooOld"}),
+    (
+        "no rehearsal is asked for",
+        {REHEARSED: GONE, PASSED_AT: GONE, STALE_AFTER: GONE},
+        "62m",
+        set(),
+    ),
     ("the active site is fenced", FENCED, "2m", {"ActiveSiteFenced"}),
     ("sets are active on both sites", TWO_SETS, "20m", set()),
     (

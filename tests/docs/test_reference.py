@@ -67,7 +67,11 @@ NO_PATHS = {"root", "pair_root", "topic_set", "of_pair", "of_set", "read_active"
 
 def test_every_path_of_the_witness_is_shown() -> None:
     paths = WitnessPaths(root="<path>")
-    arguments = {"journal": (0,), "journal_parts": (0,), "group": ("",), "vote": ("<voter>",)}
+    arguments = {
+        **dict.fromkeys(("journal", "journal_parts", "rehearsal"), (0,)),
+        "group": ("",),
+        "vote": ("<voter>",),
+    }
     made = []
     for name in dir(WitnessPaths):
         if name.startswith("_") or name in NO_PATHS:
@@ -75,7 +79,8 @@ def test_every_path_of_the_witness_is_shown() -> None:
         path = getattr(paths, name)
         if callable(path):
             path = path(*arguments.get(name, ("<source>", "<target>")))
-        made.append(re.sub(r"\d{10}$", "<epoch>", path))
+        number = "<number>" if path.startswith(paths.rehearsals) else "<epoch>"
+        made.append(re.sub(r"\d{10}$", number, path))
     shown = [path for path, _, _, _ in TREE]
     assert len(made) > 8
     assert [path for path in made if not any(one.startswith(path) for one in shown)] == []

@@ -100,7 +100,7 @@ async def test_twenty_thousand_partitions_move_though_controllers_are_killed(
     with trio.fail_after(TIME_LIMIT_S):
         async with (
             open_witness_of_tests(empty_zookeeper, 10_000) as zookeeper,
-            hold_lease(zookeeper, PATHS, wait_ms=1_000) as lease,
+            hold_lease(zookeeper, PATHS.lease, wait_ms=1_000) as lease,
         ):
             await zookeeper.create(PATHS.active, ActiveSite(site="dc1", epoch=0).encode())
             ended = await promote_twice_killed(zookeeper, lease)

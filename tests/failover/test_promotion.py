@@ -19,7 +19,7 @@ from failover.client import SiteConsumer, SiteProducer
 from failover.journal.steps import ORDER, PromotionKind, PromotionState, StepName
 from failover.planning.readiness import Readiness
 from failover.planning.refusal import Cause
-from failover.serve.readiness import look
+from failover.view.readiness import look_at_readiness
 from runtime.configuration.config import load
 from runtime.configuration.witness_session import open_witness as open_witness_session
 from runtime.coordination.known_ends import UNSEEN_MS
@@ -170,7 +170,7 @@ def arrived(registry: CollectorRegistry) -> float:
 async def look_whether_ready(file: Path) -> list[Readiness]:
     configuration = load(file)
     async with open_witness_session(configuration.coordination) as zookeeper:
-        return await look(configuration, zookeeper)
+        return await look_at_readiness(configuration, zookeeper)
 
 
 def test_refusals_are_one_line_and_change_nothing(sites: Sites, tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ async def test_nothing_is_written_over_a_promotion_that_ended_while_its_lease_wa
             async def promote(
                 task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
             ) -> None:
-                async with hold_lease(zookeeper, paths, wait_ms=1_000) as lease:
+                async with hold_lease(zookeeper, paths.lease, wait_ms=1_000) as lease:
                     task_status.started()
                     await shown.wait()
                     await lease.act(switch)

@@ -343,3 +343,38 @@ def test_a_pair_that_has_begun_is_given_a_set_which_then_moves_by_itself(
     for cluster in (sites.dc1, sites.dc2):
         assert values_of(read_all(cluster, pay)) == list(range(40))
         assert values_of(read_all(cluster, orders)) == list(range(35))
+
+
+def test_a_rehearsal_goes_there_and_back_and_applications_stay_where_they_are(
+    sites: Sites, tmp_path: Path
+) -> None:
+    create_topic(sites.dc1, "six.orders")
+    produce(sites.dc1, "six.orders", range(10))
+    file = configure(sites, tmp_path, "/p-rehearsed", "six")
+    text = re.sub(r"sets: {.*?}}}", "rehearsal: {load_ms: 500, partitions: 2}", file.read_text())
+    file.write_text(text.replace('["six.*"]', '["six.*", "failover.rehearsal.*"]'))
+    with run_mirror(file), set_in_witness(sites, "/p-rehearsed", "rehearsal") as witness:
+        wait_workers(file, "dc1->dc2", "rehearsal:dc1->dc2")
+        assert tell("hold", str(file)).status == 0
+        refused = tell("rehearse", "dc2", str(file))
+        assert (refused.status, "`failover release`" in refused.complaint) == (2, True), refused
+        assert tell("release", str(file)).status == 0
+        ended = tell("rehearse", "dc2", "--json", str(file))
+        assert ended.status == 0, ended.output + ended.complaint
+        found = json.loads(ended.output)
+        assert (found["number"], found["state"], found["home"]) == (2, "passed", "dc1")
+        assert found["load"].pop("acknowledged") > 0
+        assert set(found["load"].values()) == {0}
+        assert [(leg["site"], leg["epoch"]) for leg in found["legs"]] == [("dc2", 1), ("dc1", 2)]
+        assert all(leg["writers_ms"] and leg["readers_ms"] for leg in found["legs"])
+        [outlook] = found["applications"]
+        assert (outlook["set"], outlook["site"], outlook["ready"]) == ("default", "dc2", True)
+        assert witness.active() == ActiveSite(site="dc1", epoch=2)
+        seen = by_set(file)
+        assert seen["default"]["active"] == {"site": "dc1", "epoch": 0, "moving_to": None}
+        assert closed(seen, "six")["default"] == [[], ["six.orders"]], "as `failover serve` has it"
+        kept = json.loads(tell("history", "--json", str(file)).output)
+        assert [one["set"] for one in kept["promotions"]] == ["rehearsal", "rehearsal"]
+        assert [one["state"] for one in kept["rehearsals"]] == ["refused", "passed"]
+        assert "set default:" in tell("plan", "dc2", str(file)).output
+        assert tell("report", str(file)).status == 2, "no set of applications was promoted"

@@ -65,11 +65,11 @@ async def test_a_second_controller_waits_for_the_lease_and_then_says_who_has_it(
     empty_zookeeper: str,
 ) -> None:
     async with open_witness(empty_zookeeper) as there:
-        async with hold_lease(there.zookeeper, PATHS, wait_ms=1_000):
+        async with hold_lease(there.zookeeper, PATHS.lease, wait_ms=1_000):
             with pytest.raises(LeaseHeld, match=f"process {os.getpid()} on"):
-                async with hold_lease(there.zookeeper, PATHS, wait_ms=100):
+                async with hold_lease(there.zookeeper, PATHS.lease, wait_ms=100):
                     pytest.fail("two controllers at once")
-        async with hold_lease(there.zookeeper, PATHS, wait_ms=1_000):
+        async with hold_lease(there.zookeeper, PATHS.lease, wait_ms=1_000):
             assert await there.zookeeper.exists(PATHS.lease)
         assert not await there.zookeeper.exists(PATHS.lease)
 
@@ -80,7 +80,7 @@ async def test_work_is_cancelled_while_the_witness_is_away_and_done_again_when_i
     async with (
         run_zookeeper(tmp_path) as server,
         open_witness(server.address) as there,
-        hold_lease(there.zookeeper, PATHS, wait_ms=1_000) as lease,
+        hold_lease(there.zookeeper, PATHS.lease, wait_ms=1_000) as lease,
     ):
         attempts: list[str] = []
 
@@ -107,7 +107,7 @@ async def test_a_controller_whose_session_is_lost_gives_up(tmp_path: Path) -> No
     async with (
         run_zookeeper(tmp_path) as server,
         open_witness(server.address) as there,
-        hold_lease(there.zookeeper, PATHS, wait_ms=1_000) as lease,
+        hold_lease(there.zookeeper, PATHS.lease, wait_ms=1_000) as lease,
     ):
         os.killpg(server.process.pid, signal.SIGKILL)
         with trio.fail_after(60), pytest.raises(LeaseLost, match="run the same command again"):
@@ -117,7 +117,7 @@ async def test_a_controller_whose_session_is_lost_gives_up(tmp_path: Path) -> No
 async def test_the_switch_and_its_record_are_one_write(empty_zookeeper: str) -> None:
     async with (
         open_witness(empty_zookeeper) as there,
-        hold_lease(there.zookeeper, PATHS, wait_ms=1_000) as lease,
+        hold_lease(there.zookeeper, PATHS.lease, wait_ms=1_000) as lease,
     ):
         store = there.store(lease)
         await store.create(JOURNAL)
@@ -137,7 +137,7 @@ async def test_the_switch_and_its_record_are_one_write(empty_zookeeper: str) -> 
 async def test_a_superseded_controller_can_write_nothing_any_more(empty_zookeeper: str) -> None:
     async with (
         open_witness(empty_zookeeper) as there,
-        hold_lease(there.zookeeper, PATHS, wait_ms=1_000) as lease,
+        hold_lease(there.zookeeper, PATHS.lease, wait_ms=1_000) as lease,
     ):
         zombie = there.store(lease)
         await zombie.create(JOURNAL)

@@ -91,11 +91,12 @@ async def ensure_topic(
     *,
     replication_factor: int | None,
     configs: Mapping[str, str],
+    partition_count: int = 1,
 ) -> None:
-    """Return when the topic of one partition exists and has a leader.
+    """Return when the topic exists and its partitions have leaders.
 
-    Without a ``replication_factor`` it gets MOST_REPLICAS, and never more than there are brokers.
-    Raises TopicRefused, and NetworkFault of the connection.
+    One that is there keeps its partitions. Without a ``replication_factor`` it gets MOST_REPLICAS,
+    and never more than there are brokers. Raises TopicRefused, and NetworkFault of the connection.
     """
     with trio.move_on_after(LEADERS_TIMEOUT_S):
         while True:
@@ -107,7 +108,11 @@ async def ensure_topic(
             else:
                 factor = max(1, min(replication_factor or MOST_REPLICAS, len(view.brokers)))
                 await create_topic(
-                    cluster, topic, partition_count=1, replication_factor=factor, configs=configs
+                    cluster,
+                    topic,
+                    partition_count=partition_count,
+                    replication_factor=factor,
+                    configs=configs,
                 )
             await trio.sleep(LOOK_AGAIN_S)
     raise TopicRefused(topic, ErrorCode.LEADER_NOT_AVAILABLE, "no leader in time")

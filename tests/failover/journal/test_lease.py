@@ -120,7 +120,7 @@ async def test_the_session_is_confirmed_for_as_long_as_the_lease_is_held() -> No
     witness = SleepyWitness(session_timeout_ms=60)
     paths = WitnessPaths(root="/r")
     with trio.fail_after(60):
-        async with hold_lease(cast("ZooKeeper", witness), paths, wait_ms=60_000) as lease:
+        async with hold_lease(cast("ZooKeeper", witness), paths.lease, wait_ms=60_000) as lease:
             await witness.asked_often.wait()
             assert lease.undelivered_ms == 30
 
@@ -148,7 +148,7 @@ async def test_a_lease_goes_with_the_session_that_took_it_and_with_no_later_one(
     witness = Replaced()
     paths = WitnessPaths(root="/r")
     with trio.fail_after(60):
-        async with hold_lease(cast("ZooKeeper", witness), paths, wait_ms=60_000) as lease:
+        async with hold_lease(cast("ZooKeeper", witness), paths.lease, wait_ms=60_000) as lease:
             with pytest.raises(LeaseLost):
                 await lease.act(trio.lowlevel.checkpoint)
             assert not lease.may_send()
@@ -182,6 +182,8 @@ async def test_a_lease_that_came_too_late_is_given_back(
     """Whoever asked for it may go on with its session, as `failover serve` does."""
     witness = SlowWitness()
     with pytest.raises(LeaseHeld):
-        async with hold_lease(cast("ZooKeeper", witness), WitnessPaths(root="/r"), wait_ms=100):
+        async with hold_lease(
+            cast("ZooKeeper", witness), WitnessPaths(root="/r").lease, wait_ms=100
+        ):
             raise AssertionError("nobody was told that the lease is taken")
     assert witness.node is None

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from failover.planning.readiness import Readiness
 from failover.planning.refusal import Cause
-from failover.serve.readiness import GAUGE, ReadinessCollector, promotable
+from failover.serve.readiness import GAUGE, ReadinessCollector
+from failover.view.readiness import promotable
 from runtime.configuration.config import load
 from tests.dc_yaml import dc_yaml
 

@@ -1,0 +1,15 @@
+"""When a rehearsal begins by itself. Pure; times in ms since the epoch."""
+
+from runtime.configuration.rehearsal_section import RehearsalConfig
+
+
+def is_due(config: RehearsalConfig, *, now_ms: int, since_ms: int) -> bool:
+    """Tell whether a time to rehearse has come since a moment.
+
+    That is the begin of the last rehearsal, or the start of who asks: a time that everybody has
+    slept through is left out. Nobody wants at noon what was meant for the night.
+    """
+    if config.every_ms is None:
+        return False
+    behind_ms = (now_ms - config.at_ms) % config.every_ms
+    return since_ms < now_ms - behind_ms
