@@ -3,6 +3,7 @@
 `tests.forked` starts it and sends the requests.
 """
 
+import atexit
 import gc
 import importlib
 import json
@@ -11,12 +12,14 @@ import select
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any, Final, NoReturn, TypeAlias
 
 from runtime.process.java import JavaMissing, java_command
+from runtime.program.program import Program
 from tests import forked
 
 _DESCRIPTORS: Final = 4096
@@ -68,6 +71,9 @@ def load(module: str, arguments: Sequence[str]) -> Main:
 @cache
 def _main_of(module: str) -> Main:
     main: Main = importlib.import_module(module).main
+    program = _program_of(module)
+    if program is not None:
+        program.faults()  # each program that fails would import them for itself
     if module == "runtime.process.zookeeper_server":
         with suppress(JavaMissing):  # each program says so for itself
             java_command()  # asks each Java for its version
@@ -75,8 +81,13 @@ def _main_of(module: str) -> Main:
     return main
 
 
+def _program_of(module: str) -> Program | None:
+    program: Program | None = getattr(importlib.import_module(module), "PROGRAM", None)
+    return program
+
+
 def _load_command(module: str, word: str) -> None:
-    program = getattr(importlib.import_module(module), "PROGRAM", None)
+    program = _program_of(module)
     for command in program.commands if program is not None else ():
         if command.name == word and (module, word) not in _loaded:
             command.load()
@@ -124,7 +135,21 @@ def _become(request: dict[str, Any], main: Main, files: Sequence[int]) -> NoRetu
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
     sys.argv = [request["module"], *request["arguments"]]
-    sys.exit(main())
+    _end(main())
+
+
+def _end(status: int | None) -> NoReturn:
+    """End as an interpreter does, but leave its objects to the kernel.
+
+    To free one after the other all that the stem has imported takes as long as many a command.
+    """
+    for thread in threading.enumerate():
+        if not thread.daemon and thread is not threading.current_thread():
+            thread.join()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status or 0)
 
 
 if __name__ == "__main__":

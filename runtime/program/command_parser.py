@@ -27,14 +27,27 @@ class CommandParser(argparse.ArgumentParser):
 
     argparse gives the words before an option and those behind it away separately, and an optional
     word is then lost. So it gets the options here, and `take_words` the words.
+
+    What a command's help says is added when that is shown: to do so for every command would take a
+    start tens of milliseconds.
     """
 
     command: Command | None = None
+    _statuses: Statuses | None = None
 
     def take(self, command: Command, statuses: Statuses) -> None:
-        """Take the options and words of a command, and have its help say the rest."""
+        """Take a command, whose options and words are added by `fill`; call once."""
         self.command = command
+        self._statuses = statuses
         self.usage = f"{self.prog} {command.usage}"
+
+    def fill(self) -> None:
+        """Add the options and words of the command, and have its help say the rest."""
+        command, statuses, self._statuses = self.command, self._statuses, None
+        if command is None or statuses is None:
+            return
+        text = f"{command.help} {command.details}"
+        self.description = textwrap.fill(text, _width() - 2)
         self.epilog = _epilog(command.examples, statuses)
         _add_options(self, command.all_options)
         for word in command.all_words:
@@ -72,6 +85,11 @@ class CommandParser(argparse.ArgumentParser):
             setattr(values, name, value)
         values.command = command
         return values, []
+
+    def format_help(self) -> str:
+        """Return the help, whole."""
+        self.fill()
+        return super().format_help()
 
     def error(self, message: str) -> NoReturn:
         """End with status 2; what was typed may hold any character."""
@@ -184,15 +202,14 @@ def build_parser(
     examples: Sequence[str],
     statuses: Statuses,
     nouns: Mapping[str, str] = MappingProxyType({}),
-) -> argparse.ArgumentParser:
+) -> "ProgramParser":
     """Return the parser of a program; each command comes with its exit statuses.
 
     A command of two words, `topics list`, stands below its noun, of which `nouns` has the help.
     """
-    width = _width() - 2
-    parser = _ProgramParser(
+    parser = ProgramParser(
         prog=name,
-        description=textwrap.fill(description, width),
+        description=textwrap.fill(description, _width() - 2),
         epilog=_epilog(examples, statuses),
         formatter_class=_Help,
     )
@@ -207,11 +224,9 @@ def build_parser(
         if noun not in below:
             of_noun = [one for one, _ in commands if one.name.startswith(f"{noun} ")]
             below[noun] = _add_noun(chosen, noun, nouns[noun], of_noun)
-        text = textwrap.fill(f"{command.help} {command.details}", width)
-        sub = below[noun].add_parser(
-            verb, help=_plain(command.help), description=text, formatter_class=_Help
-        )
+        sub = below[noun].add_parser(verb, help=_plain(command.help), formatter_class=_Help)
         sub.take(command, of_command)
+        parser.commands.append(sub)
     return parser
 
 
@@ -229,8 +244,17 @@ def _add_noun(chosen: Any, noun: str, help_text: str, commands: Sequence[Command
     )
 
 
-class _ProgramParser(argparse.ArgumentParser):
+class ProgramParser(argparse.ArgumentParser):
     """Complains of what was typed in one line, whatever characters it has."""
+
+    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - argparse's own
+        super().__init__(**settings)
+        self.commands: list[CommandParser] = []
+
+    def fill(self) -> None:
+        """Add the options and words of every command, for who reads them off the parser."""
+        for one in self.commands:
+            one.fill()
 
     def error(self, message: str) -> NoReturn:
         super().error(escaped(message))

@@ -27,7 +27,7 @@ from runtime.process.output import (
     print_nowhere,
 )
 from runtime.program.command import Act, Command, Options, Statuses, Word, arguments_of
-from runtime.program.command_parser import build_parser
+from runtime.program.command_parser import ProgramParser, build_parser
 from runtime.program.starting import interrupts_just_end
 
 if TYPE_CHECKING:  # it takes as long as all of a `--help`
@@ -109,7 +109,7 @@ class Program:
 
     def parse(self, arguments: Sequence[str]) -> Options:
         """Return the values of a command line; argparse ends the program at bad ones, status 2."""
-        return self.parser().parse_args(arguments, Options())
+        return self._parser().parse_args(arguments, Options())
 
     def reference(self) -> Iterator[CommandReference]:
         """Yield every command as documentation shows it."""
@@ -133,7 +133,12 @@ class Program:
             yield command, {**self.all_statuses, **command.statuses}
 
     def parser(self) -> ArgumentParser:
-        """Return the parser, of which completion and manual pages are made."""
+        """Return the parser with all of every command, of which completion is made."""
+        parser = self._parser()
+        parser.fill()
+        return parser
+
+    def _parser(self) -> ProgramParser:
         return build_parser(
             self.name,
             self.description,

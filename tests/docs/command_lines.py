@@ -11,6 +11,7 @@ import io
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -56,6 +57,7 @@ def commands_of(page: Path) -> Iterator[tuple[int, str, bool]]:
                 yield number, span["code"], False
 
 
+@cache
 def complaint(command: str, *, is_whole: bool) -> str | None:
     """Return what is wrong with a command, None if it could be typed."""
     found = BEGINS.match(command)
@@ -90,7 +92,7 @@ def _missing(program: str, words: Sequence[str]) -> str | None:
     options = [word.partition("=")[0] for word in words if OPTION.match(word)]
     if not words:
         return None
-    help_text = _help(program, names)
+    help_text = _help(program, tuple(names))
     if help_text is None:
         return f"{program} has no command {' '.join(names)}"
     known = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", help_text))
@@ -103,7 +105,8 @@ def _command_of(program: str, words: Sequence[str]) -> Sequence[str]:
     return words[: 2 if words and words[0] in PROGRAMS[program].nouns else 1]
 
 
-def _help(program: str, names: Sequence[str]) -> str | None:
+@cache
+def _help(program: str, names: tuple[str, ...]) -> str | None:
     said = io.StringIO()
     try:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()):
