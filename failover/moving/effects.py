@@ -156,7 +156,7 @@ class PromotionEffects:
         is_planned = journal.kind is PromotionKind.PLANNED
         looked = self.source if is_planned else self.target
         partitions = await looked.partitions(self.flow)
-        if not partitions:
+        if not partitions and self.flow.topic_set is None:
             raise StepFailed(
                 f"no topic of the flow {self.flow.name} is on {looked.name}, so nothing moves;"
                 " `mirror topics` says why"

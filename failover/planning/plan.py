@@ -174,7 +174,7 @@ def decide(snapshot: SitesView, request: PromotionRequest) -> Decision:
     planned = request.kind is PromotionKind.PLANNED
     view = snapshot.source if planned else snapshot.target
     assert view is not None, "a flow has a source"
-    if not view.ends:
+    if not view.ends and snapshot.topic_set is None:
         return Refusal(
             cause=Cause.NOTHING_MOVES,
             reason=f"no topic of the flow {snapshot.flow} is on {view.name}, so nothing moves;"
@@ -195,7 +195,7 @@ def decide(snapshot: SitesView, request: PromotionRequest) -> Decision:
         backlog=_backlog(snapshot) if planned else {},
         groups=view.groups,
         supersedes=unfinished,
-        warnings=(*_risks(snapshot), *_overruled(snapshot)),
+        warnings=(*_risks(snapshot), *_overruled(snapshot), *_empty(snapshot, view)),
         creatable=snapshot.creatable,
         unbelieved=snapshot.unbelieved,
         others_closed=snapshot.others_closed,
@@ -330,6 +330,18 @@ def _risks(snapshot: SitesView) -> tuple[str, ...]:
         if count
     ]
     return (*some_of(grown), *some_of(active))
+
+
+def _empty(snapshot: SitesView, view: SiteView) -> tuple[str, ...]:
+    """Tell of a set that moves without a topic, so that what is made later is made there."""
+    if view.ends:
+        return ()
+    name = snapshot.topic_set
+    told = (
+        f"no topic of the set {name} is on {view.name}, so no record moves; where it should have"
+        f" some, see `failover.sets.{name}.topics` and `mirror topics`"
+    )
+    return (told,)
 
 
 def _overruled(snapshot: SitesView) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from failover.automatic.hold import Hold
 from failover.journal.journal import Journal
 from runtime.configuration.topic_sets import REHEARSAL_SET
+from runtime.set_option import set_option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +38,8 @@ def find_obstacles(view: RehearsalView) -> Iterator[str]:
         if name != REHEARSAL_SET:
             yield (
                 f"the {journal.kind} promotion of {journal.site} (set {name}, epoch"
-                f" {journal.epoch}) is unfinished: `failover promote {journal.site} --set {name}`"
-                " goes on with it"
+                f" {journal.epoch}) is unfinished:"
+                f" `failover promote {journal.site}{set_option(name)}` goes on with it"
             )
     of_applications = {site for name, site in view.active.items() if name != REHEARSAL_SET}
     if of_applications == {view.site}:

@@ -19,7 +19,7 @@ from failover.planning.refusal import Refusal
 from failover.promote import PromotionController, PromotionRefused, open_controller
 from failover.view.snapshot import take_snapshot
 from runtime.configuration.config import Configuration
-from runtime.coordination.witness import ActiveSite, WitnessGarbled, WitnessPaths
+from runtime.coordination.witness import WitnessGarbled, WitnessPaths
 from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperFault
 from runtime.pair.opening import PairContradicted, PairUnknown
 from runtime.process.clock import now_ms
@@ -47,7 +47,7 @@ async def active_site(zookeeper: ZooKeeper, paths: WitnessPaths) -> str:
     node = await zookeeper.get(paths.active)
     if node is None:
         raise WitnessGarbled(f"the witness has no active site at {paths.active}")
-    return ActiveSite.decode(node.data).site
+    return paths.read_active(node.data).site
 
 
 class RehearsalFailed(Exception):

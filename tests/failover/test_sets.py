@@ -378,3 +378,27 @@ def test_a_rehearsal_goes_there_and_back_and_applications_stay_where_they_are(
         assert [one["state"] for one in kept["rehearsals"]] == ["refused", "passed"]
         assert "set default:" in tell("plan", "dc2", str(file)).output
         assert tell("report", str(file)).status == 2, "no set of applications was promoted"
+
+
+def test_a_set_that_has_no_topic_yet_moves_with_the_others_and_takes_those_that_are_made(
+    sites: Sites, tmp_path: Path
+) -> None:
+    pay = "seven.pay.in"
+    create_topic(sites.dc1, pay)
+    produce(sites.dc1, pay, range(10))
+    file = configure(sites, tmp_path, "/p-empty-set", "seven")
+    with run_mirror(file):
+        wait_workers(file, "dc1->dc2", "payments:dc1->dc2")
+        wait_length(sites.dc2, pay, 10)
+        told = promote(file, "dc2", "--all")
+        assert told.count("dc2 is active (epoch 1)") == 2
+        assert {one["active"]["site"] for one in by_set(file).values()} == {"dc2"}
+        lost = ("--source-lost", "--force", "--set", "default")
+        assert "dc1 is active (epoch 2)" in promote(file, "dc1", *lost)
+        promote(file, "dc2", "--set", "default")
+        create_topic(sites.dc2, "seven.orders")
+        produce(sites.dc2, "seven.orders", range(5))
+        wait_length(sites.dc1, "seven.orders", 5)
+        promote(file, "dc1", "--set", "default")
+        found = closed(by_set(file), "seven")
+        assert found == {"default": [[], ["seven.orders"]], "payments": [[pay], []]}

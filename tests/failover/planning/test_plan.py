@@ -247,6 +247,18 @@ def test_where_nothing_would_move_nothing_is_begun(
     assert decide(snapshot, request_) == Refusal(reason=reason)
 
 
+def test_a_set_without_topics_moves_so_that_all_sets_can() -> None:
+    """Its topics are made later, where it is active."""
+    for snapshot, request in (
+        (replace(ALL_WELL, source=replace(DC1, ends={})), PLANNED),
+        (replace(DC1_DOWN, target=replace(DC2, ends={})), LOST),
+    ):
+        plan = decide(replace(snapshot, topic_set="default"), request)
+        assert isinstance(plan, Plan)
+        assert plan.partitions == ()
+        assert "no topic of the set default is on" in plan.warnings[-1]
+
+
 def test_a_plan_names_the_applications_that_the_target_would_refuse() -> None:
     outlook = Outlook(
         source="dc1",
