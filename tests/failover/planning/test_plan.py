@@ -211,7 +211,7 @@ def test_the_plan_is_the_text_that_promote_begins_with() -> None:
         "  groups   billing (2), idle (0) (members)",
     )
     assert len(lines) == 5 + len(ORDER[PromotionKind.PLANNED])
-    assert "close dc1 for writes" in lines[6]
+    assert "close dc1 for writes" in lines[7]
 
 
 def test_an_unfinished_promotion_that_is_going_back_is_said_to_be_taken_back() -> None:
