@@ -178,7 +178,7 @@ async def _move(stack: Stack, narrator: Narrator, *, disaster: bool) -> None:
         how = ["--source-lost"]
     narrator.say(f"failover promote dc2 {' '.join(how)}")
     status = await stack.run_program(
-        "promote", "failover", "promote", "dc2", str(stack.configuration), *how
+        "promote", "failover", "promote", "dc2", "--yes", str(stack.configuration), *how
     )
     for line in (stack.folder / "promote.log").read_text().splitlines():
         print(f"             {line}")

@@ -189,6 +189,7 @@ def _faults() -> Faults:
     from runtime.coordination.zookeeper import ZooKeeperFault
     from runtime.pages.metrics import AddressInUse
     from runtime.pair.opening import PairContradicted, PairUnknown
+    from runtime.program.agreement import NotAgreed
 
     refused = (
         ConfigurationError,
@@ -209,7 +210,7 @@ def _faults() -> Faults:
         CannotSecure,
         WritersUnknown,
     )
-    failed = (RollbackStuck, StepFailed, LeaseLost, Superseded)
+    failed = (RollbackStuck, StepFailed, LeaseLost, Superseded, NotAgreed)
     return {
         **dict.fromkeys(refused, ExitStatus.BAD_INPUT),
         **dict.fromkeys(failed, ExitStatus.FAILED),
@@ -223,15 +224,23 @@ PROGRAM: Final = Program(
         Command(
             name="promote",
             help="Make a site the active one, or resume its unfinished promotion.",
-            details="A promotion is written down step by step in the witness; after a crash or a "
-            "signal the same command resumes it. Records are given up only with --source-lost.",
+            details="On a terminal the plan is shown and asked about first. A promotion is written "
+            "down step by step in the witness; after a crash or a signal the same command resumes "
+            "it. Records are given up only with --source-lost.",
             load=_promote,
             examples=(
                 "failover promote dc2 dc.yaml",
                 "failover promote dc2 --source-lost --config dc.yaml",
             ),
             words=(SITE,),
-            options=(*WHICH, *HOW),
+            options=(
+                *WHICH,
+                *HOW,
+                Option(
+                    names=("--yes",),
+                    help="do not ask; nobody is asked either where there is no terminal",
+                ),
+            ),
             reads_configuration=True,
         ),
         Command(

@@ -12,16 +12,17 @@ from failover.hooks.around_steps import HookedEffects
 from failover.hooks.call import call_hook
 from failover.hooks.hook_plan import hook_lines, hooks_document, why_not_runnable
 from failover.journal.commands_given import given_here
-from failover.journal.execute import Effects, Executor
+from failover.journal.execute import Effects, Executor, nobody_watches
 from failover.journal.facts import Facts
 from failover.journal.journal import Journal, note_command, taken_on, turn_back
 from failover.journal.journals import find_unfinished, forget_superfluous, read_journals
 from failover.journal.lease import Lease, hold_lease
-from failover.journal.steps import PromotionKind, PromotionState, is_switched
+from failover.journal.steps import PromotionKind, PromotionState, StepName, is_switched
 from failover.journal.store import WitnessStore
 from failover.moving.effects import PromotionEffects
 from failover.moving.flow import FlowControl
 from failover.moving.leaving import count_followers
+from failover.planning.agreed import why_not_agreed
 from failover.planning.loss import loss_summary
 from failover.planning.plan import Plan, PromotionRequest, Resume, decide
 from failover.planning.plan_description import describe, describe_resume, plan_document
@@ -64,6 +65,8 @@ class PromotionController:
     show: Print
     name: str = "failover"
     """The program that gives the commands, as the journal has it."""
+    at_step: Callable[[StepName], None] = nobody_watches
+    """Told of each step that begins."""
     why_stop: WhyStop | None = None
     """Asked around each step up to the switch, where nobody has commanded the promotion."""
 
@@ -72,9 +75,12 @@ class PromotionController:
         """Return the paths in the witness."""
         return self.configuration.coordination.paths
 
-    async def promote(self, request: PromotionRequest, started_ms: int) -> Journal:
+    async def promote(
+        self, request: PromotionRequest, started_ms: int, agreed: Plan | Resume | None = None
+    ) -> Journal:
         """Begin a promotion or go on with one; return its journal once it has ended.
 
+        What is worse by now than what somebody `agreed` to is refused; None agrees to whatever is.
         Raises PromotionRefused, RollbackStuck, LeaseLost, Superseded.
         """
         snapshot = await take_snapshot(
@@ -84,6 +90,8 @@ class PromotionController:
             is_source_lost=request.kind is PromotionKind.SOURCE_LOST,
         )
         decision = decide(snapshot, request)
+        if agreed is not None and not isinstance(decision, Refusal):
+            _require_as_agreed(agreed, decision)
         match decision:
             case Refusal(reason=reason):
                 raise PromotionRefused(reason)
@@ -187,6 +195,7 @@ class PromotionController:
                 effects=self._with_hooks(effects, request),
                 clock_ms=now_ms,
                 report=lambda report: self.show(step_line(report)),
+                begun=self.at_step,
             )
             if is_taken_over:
                 journal = await executor.look_again(journal)
@@ -303,6 +312,15 @@ def _require_hooks(configuration: Configuration, request: PromotionRequest) -> N
         raise PromotionRefused(f"{why}; --without-hooks promotes {request.site} without them")
 
 
+def _require_as_agreed(agreed: Plan | Resume, decision: Plan | Resume) -> None:
+    """Raise PromotionRefused where more would be done than somebody has agreed to."""
+    why = why_not_agreed(agreed, decision)
+    if why is not None:
+        raise PromotionRefused(
+            f"since the question was asked, {why}: nothing was begun; run the same command again"
+        )
+
+
 def _first(plan: Plan, started_ms: int) -> Journal:
     return Journal(
         epoch=plan.epoch,
@@ -319,6 +337,7 @@ async def open_controller(
     show: Print,
     *,
     name: str = "failover",
+    at_step: Callable[[StepName], None] = nobody_watches,
     why_stop: WhyStop | None = None,
 ) -> AsyncIterator[PromotionController]:
     """Connect to the witness and take the lease; raises ZooKeeperUnreachable, LeaseHeld.
@@ -337,6 +356,7 @@ async def open_controller(
             lease=lease,
             show=show,
             name=name,
+            at_step=at_step,
             why_stop=why_stop,
         )
 

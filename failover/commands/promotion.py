@@ -1,13 +1,14 @@
 """`failover promote`, `plan` and `abort`."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from failover.commands.running import show
 from failover.commands.set_choice import choose_sets
 from failover.journal.journal import Journal
 from failover.journal.steps import PromotionKind, PromotionState, StepName
-from failover.planning.plan import PromotionRequest
+from failover.planning.agreed import question
+from failover.planning.plan import Plan, PromotionRequest, Resume
 from failover.promote import (
     PromotionRefused,
     make_plan,
@@ -20,6 +21,7 @@ from runtime.configuration.config import Configuration
 from runtime.process.clock import now_ms
 from runtime.process.output import complain, print_nowhere
 from runtime.process.patient_output import printing_aside
+from runtime.program.agreement import can_ask, wait_agreement
 from runtime.program.command import Options
 from runtime.program.program import ExitStatus
 
@@ -39,14 +41,19 @@ def show_if_anybody_reads(line: str) -> None:
 async def promote(options: Options) -> int:
     """Promote a site, or resume its unfinished promotion."""
     request = _request(options)
-    started_ms = now_ms()
     _require_known(options.configuration, request.site)
     chosen = await choose_sets(options)
+    agreed: Sequence[Plan | Resume | None] = [None] * len(chosen)
+    if can_ask() and not options.yes:
+        options.is_asking = True
+        agreed = await _agreements(chosen, request)
+        options.is_asking = False
+    started_ms = now_ms()
     moved: list[str] = []
     statuses: list[int] = []
     try:
-        for of_set in chosen:
-            journal = await _promote(of_set, request, started_ms)
+        for of_set, of_plan in zip(chosen, agreed, strict=True):
+            journal = await _promote(of_set, request, started_ms, of_plan)
             statuses.append(exit_status(journal))
             if journal.state is not PromotionState.DONE:
                 break
@@ -59,15 +66,36 @@ async def promote(options: Options) -> int:
     return max(statuses)
 
 
+async def _agreements(
+    chosen: Sequence[Configuration], request: PromotionRequest
+) -> Sequence[Plan | Resume]:
+    """Show what would be done, and return it if somebody at the terminal agrees to all of it.
+
+    Nobody holds the lease meanwhile. Raises PromotionRefused, and NotAgreed.
+    """
+    plans = []
+    for of_set in chosen:
+        plans.append(await make_plan(of_set, request))
+        if of_set.topic_set is not None:
+            show(f"set {of_set.topic_set}:")
+        for line in plan_lines(plans[-1], of_set, request):
+            show(line)
+    await wait_agreement(" ".join(map(question, plans)))
+    return plans
+
+
 async def _promote(
-    configuration: Configuration, request: PromotionRequest, started_ms: int
+    configuration: Configuration,
+    request: PromotionRequest,
+    started_ms: int,
+    agreed: Plan | Resume | None,
 ) -> Journal:
     """Promote a site for one set of topics, tell how it went, and return the journal."""
     async with printing_aside("failover", _show_in_process) as tell:
         if configuration.topic_set is not None:
             tell(f"set {configuration.topic_set}:")
-        async with open_controller(configuration, tell) as controller:
-            journal = await controller.promote(request, started_ms)
+        async with open_controller(configuration, tell, at_step=tell.doing) as controller:
+            journal = await controller.promote(request, started_ms, agreed)
         for line in summary(journal, configuration.topic_set):
             if journal.state is PromotionState.DONE:
                 tell(line)
@@ -84,7 +112,7 @@ def _show_in_process(line: str) -> None:
 async def abort(options: Options) -> int:
     """Take back the unfinished promotion."""
     async with printing_aside("failover", _show_in_process) as tell:
-        async with open_controller(options.configuration, tell) as controller:
+        async with open_controller(options.configuration, tell, at_step=tell.doing) as controller:
             journal = await controller.abort()
         for line in summary(journal, options.configuration.topic_set):
             tell(line)

@@ -34,7 +34,7 @@ async def stop_at_signals(act: Callable[[Options], Awaitable[int]], options: Opt
     name = options.command.name
     if name == "serve":
         return ExitStatus.DONE
-    is_noted = name in {"promote", "abort"}
+    is_noted = name in {"promote", "abort"} and not options.is_asking
     of_set = set_option(_set_to_abort(options)) if is_noted else ""
     go_on = f"; run the same command again to go on, or `failover abort{of_set}`"
     if name == "rehearse":

@@ -58,6 +58,10 @@ Note: TypeAlias = Callable[[Facts], Awaitable[None]]
 """Has the journal hold facts of a step that goes on: what it is about to do hides them."""
 
 
+def nobody_watches(_: StepName) -> None:
+    """Take no notice of a step that begins."""
+
+
 class Effects(Protocol):
     """The effects of steps. Each may be repeated at any time and ends in the same state."""
 
@@ -100,6 +104,8 @@ class Executor:
     effects: Effects
     clock_ms: Callable[[], int]
     report: Callable[[StepReport], None]
+    begun: Callable[[StepName], None] = nobody_watches
+    """Told of each step that begins."""
 
     async def carry_out(self, journal: Journal) -> Journal:
         """Go on with a promotion until it is done or rolled back; return its last journal.
@@ -180,6 +186,7 @@ class Executor:
 
     async def _undo(self, journal: Journal, step: StepName) -> Journal:
         began_ms = self.clock_ms()
+        self.begun(step)
         try:
             facts = await self.effects.undo(step, journal)
         except StepFailed as failure:
@@ -193,6 +200,7 @@ class Executor:
 
     async def _begin(self, journal: Journal, step: StepName) -> tuple[Journal, int]:
         began_ms = self.clock_ms()
+        self.begun(step)
         journal = begin_step(journal, step, began_ms)
         await self.store.save(journal)
         return journal, began_ms

@@ -14,8 +14,8 @@ from mirror.commands.status_choice import StatusChoice
 from mirror.commands.status_table import status_parts
 from mirror.report.status import StatusReport
 from runtime.configuration.config import Configuration
-from runtime.process.output import complain
-from runtime.program.page import Part, is_terminal, show_page
+from runtime.process.output import complain, is_terminal
+from runtime.program.page import Part, show_page
 from runtime.program.program import ExitStatus
 
 WATCH_S: Final = 1.0

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any, Final, TextIO, cast
 
 
 def print_nowhere() -> None:
@@ -64,6 +64,15 @@ def output_that_names_its_faults() -> Iterator[None]:
         yield
     finally:
         sys.stdout = stream
+
+
+DUMB: Final = frozenset({"dumb", "unknown"})
+"""The terminals, as $TERM has them, that cannot move their cursor."""
+
+
+def is_terminal() -> bool:
+    """Tell whether standard output is a terminal that can do more than print lines."""
+    return sys.stdout.isatty() and os.environ.get("TERM", "").lower() not in DUMB
 
 
 def print_line(line: str) -> None:

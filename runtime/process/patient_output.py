@@ -10,24 +10,48 @@ import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from io import UnsupportedOperation
-from typing import Final
+from typing import Final, Protocol
 
 import trio
 
-from runtime.process.output import complain, escaped, print_nowhere
+from runtime.process.clock import monotonic_ms
+from runtime.process.output import complain, escaped, is_terminal, print_nowhere
 
 LAST_LINES_S: Final = 2.0
 """So long the last lines are waited for when the work is done."""
+CLEAR_LINE: Final = "\r\x1b[2K"
 MOST_BYTES: Final = 16 << 20
 """What waits unread at most; the oldest lines go first."""
 
 
+class Telling(Protocol):
+    """Prints lines; a terminal also shows what is being done, in a last line that passes."""
+
+    def __call__(self, line: str) -> None:
+        """Print a line."""
+
+    def doing(self, what: str) -> None:
+        """Show what is being done from now on, until the next line."""
+
+
+@dataclass(frozen=True, slots=True)
+class TellingBy:
+    """Tells by a function, and shows nothing that passes."""
+
+    tell: Callable[[str], None]
+
+    def __call__(self, line: str) -> None:
+        self.tell(line)
+
+    def doing(self, what: str) -> None:
+        """Take no notice."""
+
+
 @asynccontextmanager
-async def printing_aside(
-    program: str, otherwise: Callable[[str], None]
-) -> AsyncIterator[Callable[[str], None]]:
-    """Give a function that prints a line, and returns at once whoever reads or does not.
+async def printing_aside(program: str, otherwise: Callable[[str], None]) -> AsyncIterator[Telling]:
+    """Give what prints a line, and returns at once whoever reads or does not.
 
     Names from outside in a line are escaped. Where standard output is no file of the system, as in
     a test, `otherwise` prints.
@@ -35,33 +59,63 @@ async def printing_aside(
     try:
         descriptor = sys.stdout.fileno()
     except (UnsupportedOperation, ValueError):
-        yield otherwise
+        yield TellingBy(otherwise)
         return
     sys.stdout.flush()
-    lines = _Lines()
+    lines = _Lines(is_live=is_terminal())
     async with trio.open_nursery() as nursery:
         nursery.start_soon(lines.write, program, descriptor)
+        nursery.start_soon(lines.tick)
         try:
-            yield lines.put
+            yield lines
         finally:
+            lines.doing("")
             with trio.move_on_after(LAST_LINES_S, shield=True):
                 await lines.wait_written()
             nursery.cancel_scope.cancel()
 
 
 class _Lines:
-    """The lines that wait to be written."""
+    """The lines that wait to be written, and what is being done meanwhile."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_live: bool) -> None:
+        self._is_live = is_live
+        self._doing = ""
+        self._since_ms = 0
+        self._is_passing = False
+        """Whether the last line on the screen is to give way."""
         self._waiting: deque[bytes] = deque()
         self._bytes = 0
         self._more = trio.Event()
         self._written = trio.Event()
         self._written.set()
 
-    def put(self, line: str) -> None:
+    def __call__(self, line: str) -> None:
         """Have a line written after those before it."""
-        data = f"{escaped(line)}\n".encode(errors="backslashreplace")
+        self._doing = ""
+        self._put(f"{escaped(line)}\n")
+
+    def doing(self, what: str) -> None:
+        """Show on a terminal what is being done, and for how long already."""
+        self._doing, self._since_ms = what, monotonic_ms()
+        if self._is_live:
+            self._show_doing()
+
+    async def tick(self) -> None:
+        """Show anew each second how long it takes; not while the terminal is held up."""
+        while self._is_live:
+            await trio.sleep(1)
+            if self._doing and not self._waiting:
+                self._show_doing()
+
+    def _show_doing(self) -> None:
+        seconds = (monotonic_ms() - self._since_ms) // 1000
+        self._put(f"{escaped(self._doing):<13} ...     {seconds:4} s" if self._doing else "")
+        self._is_passing = bool(self._doing)
+
+    def _put(self, text: str) -> None:
+        before, self._is_passing = CLEAR_LINE if self._is_passing else "", False
+        data = f"{before}{text}".encode(errors="backslashreplace")
         self._waiting.append(data)
         self._bytes += len(data)
         while self._bytes > MOST_BYTES:

@@ -24,6 +24,8 @@ class Options(argparse.Namespace):
     """The configuration's, if one was given, by --config or as a word."""
     configuration: "Configuration"
     """Only of a command that reads it."""
+    is_asking: bool = False
+    """Somebody is asked whether to begin; nothing was begun."""
 
 
 Act: TypeAlias = Callable[[Options], int | Awaitable[int]]

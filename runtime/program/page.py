@@ -5,24 +5,15 @@ plain text, one line a row, whose columns `grep` and `awk` find again. Rich is i
 terminal alone.
 """
 
-import os
 import sys
 from collections.abc import Iterable
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
-from runtime.process.output import escaped
+from runtime.process.output import escaped, is_terminal
 from runtime.program.table import Table
 
 Part: TypeAlias = str | Table
 """A line, or a table."""
-
-DUMB: Final = frozenset({"dumb", "unknown"})
-"""The terminals, as $TERM has them, that cannot move their cursor."""
-
-
-def is_terminal() -> bool:
-    """Tell whether standard output is a terminal that can do more than print lines."""
-    return sys.stdout.isatty() and os.environ.get("TERM", "").lower() not in DUMB
 
 
 def show_page(parts: Iterable[Part]) -> None:

@@ -83,7 +83,7 @@ async def test_a_promotion_goes_on_when_nobody_reads_what_it_prints(
 
     @asynccontextmanager
     async def open_controller(
-        _: Configuration, show: Callable[[str], None]
+        _: Configuration, show: Callable[[str], None], **__: object
     ) -> AsyncIterator[SimpleNamespace]:
         async def carried_out(*_: object) -> Journal:
             for step in ("fence", "drain", "switch"):
@@ -136,7 +136,7 @@ async def test_an_abort_that_left_something_has_not_succeeded(
     journal = replace(turn_back(journal, "by hand"), state=PromotionState.ROLLED_BACK)
 
     @asynccontextmanager
-    async def open_controller(*_: object) -> AsyncIterator[SimpleNamespace]:
+    async def open_controller(*_: object, **__: object) -> AsyncIterator[SimpleNamespace]:
         async def take_back() -> Journal:
             return journal
 

@@ -4,17 +4,18 @@ So a fault comes between two steps for certain: `python -m tests.drill.failover.
 """
 
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from failover.cli import PROGRAM
 from failover.commands import promotion
 from failover.journal.steps import StepName
+from runtime.process.patient_output import Telling, TellingBy
 
 
 @asynccontextmanager
-async def _showing(_: str, __: object) -> AsyncIterator[Callable[[str], None]]:
-    yield _show
+async def _showing(_: str, __: object) -> AsyncIterator[Telling]:
+    yield TellingBy(_show)
 
 
 def _show(line: str) -> None:

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import pty
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -76,3 +77,20 @@ async def test_a_full_disk_is_said_once_and_the_work_goes_on(
             await trio.sleep(0.1)
             tell("two")
     assert capfd.readouterr().err.count("nothing more can be shown") == 1
+
+
+async def test_a_terminal_shows_what_is_done_until_the_next_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "w") as output, os.fdopen(ours, "rb", buffering=0) as screen:
+        monkeypatch.setattr(sys, "stdout", output)
+        with trio.fail_after(5):
+            async with printing_aside("failover", never) as tell:
+                tell.doing("drain")
+                tell("drain done")
+                tell.doing("seal")
+        shown = screen.read(4_096).decode()
+    drain, seal = (f"{step:<13} ...        0 s" for step in ("drain", "seal"))
+    assert shown == f"{drain}\r\x1b[2Kdrain done\r\n{seal}\r\x1b[2K"
