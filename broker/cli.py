@@ -90,14 +90,14 @@ def _up() -> Act:
     from broker.ports import PortWishes
     from broker.up import UpOptions, bring_up
     from runtime.configuration.properties import parse_override, read_properties
-    from runtime.process.logs import configure
+    from runtime.process.logs import LogSettings, configure
 
     async def up(options: Options) -> int:
         _require_ports("--port", options.port, options.brokers)
         _require_ports("--metrics-port", options.metrics_port, options.brokers)
         if options.zookeeper is not None and options.zookeeper_port:
             raise BadInput("--zookeeper-port: the servers of --zookeeper have ports of their own")
-        configure(f"cluster {options.cluster_name}", verbose=options.verbose)
+        configure(f"cluster {options.cluster_name}", options.log_flags.over(LogSettings()))
         file = options.properties
         settings = [] if file is None else [*read_properties(file).values()]
         settings += map(parse_override, options.override)
@@ -117,6 +117,7 @@ def _up() -> Act:
             ready_file=options.ready_file,
             overrides={entry.key: entry.value for entry in settings},
             ends_with_stdin=options.end_with_stdin,
+            log_words=tuple(options.log_flags.words()),
         )
         await bring_up(wanted)
         return ExitStatus.DONE

@@ -69,6 +69,8 @@ class UpOptions:
     zookeeper: str | None = None
     """`host:port[,host:port][/chroot]` of servers that run by themselves; None: one of our own."""
     ends_with_stdin: bool = False
+    log_words: tuple[str, ...] = ()
+    """What brokers are told about their logs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,7 +247,7 @@ async def _start(
             sink = opened.enter_context(output.open("ab"))
         except OSError as error:
             raise ClusterFailed(f"--data {folder}: {error.strerror}") from error
-        process = await open_broker(properties, sink)
+        process = await open_broker(properties, sink, options.log_words)
     return Child(
         broker_id=broker_id,
         host=options.ports.host,
@@ -265,10 +267,13 @@ def _write_settings(file: Path, settings: Mapping[str, str]) -> None:
     file.write_text("".join(lines).replace("\\", "\\\\"))
 
 
-async def open_broker(properties: Path, output: IO[bytes]) -> trio.Process:
+async def open_broker(
+    properties: Path, output: IO[bytes], log_words: Sequence[str] = ()
+) -> trio.Process:
     """Start `broker run` in a session of its own; it ends when its input, a pipe, does."""
+    words = [*log_words, "run", str(properties), "--end-with-stdin"]
     return await trio.lowlevel.open_process(
-        [sys.executable, "-m", "broker.cli", "run", str(properties), "--end-with-stdin"],
+        [sys.executable, "-m", "broker.cli", *words],
         stdin=subprocess.PIPE,
         stdout=output,
         stderr=output,

@@ -58,7 +58,7 @@ def as_worker(configuration: Configuration, number: int) -> Configuration:
     return replace(configuration, metrics=replace(metrics, mirror_port=port))
 
 
-async def supervise(configuration: Configuration, count: int, *, is_verbose: bool) -> int:
+async def supervise(configuration: Configuration, count: int, log_words: Sequence[str]) -> int:
     """Run until SIGINT or SIGTERM; return the exit status: 2 at a child's first start ends all.
 
     Raises ConfigurationError where there are not so many ports for metrics.
@@ -69,7 +69,7 @@ async def supervise(configuration: Configuration, count: int, *, is_verbose: boo
             f"{configuration.file}: metrics.mirror_port: worker {count - 1} would serve at {last}: "
             f"there is no port beyond {MAX_PORT}"
         )
-    supervisor = _Supervisor(configuration, is_verbose=is_verbose)
+    supervisor = _Supervisor(configuration, log_words)
     with trio.CancelScope() as until_asked:
         async with trio.open_nursery() as nursery:
             await nursery.start(cancel_on_signal, until_asked)
@@ -82,10 +82,10 @@ async def supervise(configuration: Configuration, count: int, *, is_verbose: boo
 class _Supervisor:
     """The children, and what they are started with."""
 
-    def __init__(self, configuration: Configuration, *, is_verbose: bool) -> None:
+    def __init__(self, configuration: Configuration, log_words: Sequence[str]) -> None:
         self.status = 0
         self._configuration = configuration
-        self._is_verbose = is_verbose
+        self._log_words = log_words
         self._children: dict[int, trio.Process] = {}
 
     async def keep_running(self, number: int, all_of_them: trio.CancelScope) -> None:
@@ -121,10 +121,9 @@ class _Supervisor:
             await trio.sleep(pause_s)
 
     def _command(self, number: int) -> Sequence[str]:
-        verbose = ["--verbose"] if self._is_verbose else []
         file = str(self._configuration.file)
         return [
-            *(sys.executable, "-m", "mirror", *verbose, "run", file),
+            *(sys.executable, "-m", "mirror", *self._log_words, "run", file),
             *("--worker-number", str(number)),
         ]
 

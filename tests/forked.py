@@ -270,11 +270,13 @@ class ForkedBroker:
         self._program.kill()
 
 
-async def open_broker(properties: Path, output: IO[bytes]) -> ForkedBroker:
+async def open_broker(
+    properties: Path, output: IO[bytes], log_words: Sequence[str] = ()
+) -> ForkedBroker:
     """Start a broker as `broker.up.open_broker` does, but as a fork: in a session of its own."""
     program = {
         "module": "broker.cli",
-        "arguments": ["run", str(properties), "--end-with-stdin"],
+        "arguments": [*log_words, "run", str(properties), "--end-with-stdin"],
         "has_session": True,
         "niceness": 0,
     }

@@ -22,7 +22,7 @@ def _run() -> Act:
     async def run(options: Options) -> int:
         if options.workers > 1:
             return await supervise(
-                options.configuration, options.workers, is_verbose=options.verbose
+                options.configuration, options.workers, options.log_flags.words()
             )
         await run_daemon(as_worker(options.configuration, options.worker_number))
         return ExitStatus.DONE

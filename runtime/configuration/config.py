@@ -13,6 +13,7 @@ from runtime.configuration import (
     coordination_section,
     failover_section,
     flow_section,
+    log_section,
     metrics_section,
     security_section,
 )
@@ -25,6 +26,7 @@ from runtime.configuration.flow_section import (
     Policy,
     read_flow,
 )
+from runtime.configuration.log_section import read_log
 from runtime.configuration.metrics_section import MetricsConfig, read_metrics
 from runtime.configuration.reading.addresses import Address
 from runtime.configuration.reading.mistakes import ConfigurationError
@@ -37,6 +39,7 @@ from runtime.configuration.topic_sets import (
     TopicSets,
     flow_of_set,
 )
+from runtime.process.logs import LogSettings
 from wire.net.security import PLAINTEXT, Security
 
 __all__ = [
@@ -59,6 +62,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         **failover_section.MEANINGS,
         **audit_section.MEANINGS,
         **metrics_section.MEANINGS,
+        **log_section.MEANINGS,
     }
 )
 """What each key of the file is for; the reference page has a line for each."""
@@ -106,6 +110,7 @@ class Configuration:
     failover: FailoverConfig
     audit: AuditConfig
     metrics: MetricsConfig
+    log: LogSettings = field(default_factory=LogSettings)
     file: Path = Path()
     literal_secrets: tuple[str, ...] = field(default=(), compare=False)
     """The keys whose secrets stand in the file itself."""
@@ -197,6 +202,7 @@ def _content(top: Section, path: Path) -> Configuration:
         lambda: read_failover(top.section("failover", required=False), top, names, flows)
     )
     audit = top.attempt(lambda: read_audit(top.section("audit", required=False), path, names))
+    log = top.attempt(lambda: read_log(top.section("log", required=False)))
     top.finish()
     # Nothing is wrong, so there are all of them.
     assert coordination is not None
@@ -205,6 +211,7 @@ def _content(top: Section, path: Path) -> Configuration:
     assert flows is not None
     assert audit is not None
     assert failover is not None
+    assert log is not None
     if failover.sets.named:  # what is told of all sets is of the pair: any set leads to it
         flows = tuple(replace(flow, told_set=DEFAULT_SET) for flow in flows)
     return Configuration(
@@ -214,6 +221,7 @@ def _content(top: Section, path: Path) -> Configuration:
         failover=failover,
         audit=audit,
         metrics=metrics,
+        log=log,
         file=path.absolute(),
         literal_secrets=tuple(top.reading.literal_secrets),
     )

@@ -8,6 +8,8 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from runtime.process.logs import LogFlags, LogFormat
+
 if TYPE_CHECKING:  # it takes as long as all of a `--help`
     from runtime.configuration.config import Configuration
 
@@ -20,12 +22,20 @@ class Options(argparse.Namespace):
 
     command: "Command"
     verbose: bool
+    log_format: str | None
+    log_level: str | None
     file: Path | None
     """The configuration's, if one was given, by --config or as a word."""
     configuration: "Configuration"
     """Only of a command that reads it."""
     is_asking: bool = False
     """Somebody is asked whether to begin; nothing was begun."""
+
+    @property
+    def log_flags(self) -> LogFlags:
+        """Return what was typed about the log."""
+        form = None if self.log_format is None else LogFormat(self.log_format)
+        return LogFlags(format=form, level=self.log_level or ("debug" if self.verbose else None))
 
 
 Act: TypeAlias = Callable[[Options], int | Awaitable[int]]

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
 from runtime.process.extras import PACKAGE
+from runtime.process.logs import LEVELS, LogFormat
 from runtime.process.output import escaped
 from runtime.program.command import (
     Command,
@@ -214,7 +215,18 @@ def build_parser(
         formatter_class=_Help,
     )
     parser.add_argument("--version", action=_Version, help="show the version and end")
-    parser.add_argument("--verbose", action="store_true", help="log more")
+    parser.add_argument(
+        "--verbose", action="store_true", help="log more, as --log-level debug does"
+    )
+    forms = [one.value for one in LogFormat]
+    parser.add_argument(
+        "--log-format", choices=forms, help="the lines of the log (default: log.format of FILE)"
+    )
+    parser.add_argument(
+        "--log-level",
+        choices=LEVELS,
+        help="the least level that is logged (default: log.level of FILE)",
+    )
     chosen = parser.add_subparsers(
         required=True, metavar="COMMAND", title="commands", parser_class=CommandParser
     )

@@ -7,7 +7,6 @@ A program is declared as a `Program` in its `cli` module, which imports nothing 
 
 import os
 import sys
-import traceback
 from argparse import ArgumentParser
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from runtime.configuration.reading.mistakes import ConfigurationError
 from runtime.process.extras import lack_of_extra
-from runtime.process.logs import configure
+from runtime.process.logs import LogSettings, configure, tell_unforeseen
 from runtime.process.output import (
     OutputFailed,
     complain,
@@ -152,11 +151,12 @@ class Program:
         try:
             options = self.parse(arguments)
             with interrupts_just_end():
-                configure(self.name, verbose=options.verbose)
+                configure(self.name, options.log_flags.over(LogSettings()))
                 act = options.command.load()
                 read = _reader() if options.command.reads_configuration else None
             if read is not None:
                 options.configuration = _of_set(read(find_configuration(options)), options)
+                configure(self.name, options.log_flags.over(options.configuration.log))
             return _wait_for(act(options))
         except SystemExit as ended:
             return _status_of_exit(ended)
@@ -167,7 +167,7 @@ class Program:
         for leaf in leaves(error):
             line, status = self._ending(leaf)
             if status is None:
-                traceback.print_exception(error)
+                tell_unforeseen(self.name, error)
                 return self.broken
             told[line] = max(status, told.get(line, 0))
         for line in sorted(filter(None, told), key=lambda line: -told[line]):

@@ -18,20 +18,25 @@ import failover.commands.promotion
 from failover.cli import PROGRAM
 from failover.commands.promotion import promote
 from failover.commands.running import stop_at_signals
+from failover.journal.facts import Facts
 from failover.journal.journal import Journal
-from failover.journal.steps import PromotionKind
+from failover.journal.steps import PromotionKind, StepName
 from failover.planning.plan import Plan, decide
 from runtime.configuration.config import load
 from runtime.program.agreement import NotAgreed
 from runtime.program.command import Options
 from tests.failover.journals import ended_promotion
 from tests.failover.plans import ALL_WELL, PLANNED
-from tests.failover.test_command_line import FACTS
 from tests.failover.two_sites import promotable
+from tests.terminals import shown_by
 
 QUESTION = "Close 1 topics of dc1 for writes, and make dc2 the active site? [y/N] "
 PLAN = decide(ALL_WELL, PLANNED)
 assert isinstance(PLAN, Plan)
+FACTS: dict[StepName, Facts] = {
+    StepName.DRAIN: {"records": 0},
+    StepName.GROUPS_MOVE: {"positions": {}, "left": {}},
+}
 BEGUN: list[Any] = []
 """What promotions that began were agreed to by."""
 
@@ -53,12 +58,9 @@ class Terminal:
 
     def close(self) -> str:
         """Return what has been shown."""
-        sys.stdout.flush()
-        shown = os.read(self.ours, 65_536).decode().replace("\r", "")
         for stream in self._streams:
             stream.close()
-        os.close(self.ours)
-        return shown
+        return shown_by(self.ours)
 
 
 @pytest.fixture

@@ -100,7 +100,7 @@ async def test_neither_a_file_that_has_become_wrong_nor_a_lack_of_processes_ends
     monkeypatch.setattr(supervisor, "open_child", open_child)
     monkeypatch.setattr(supervisor, "end_child", end_child)
     monkeypatch.setattr(supervisor, "kill_child", cast("Any", lambda _: None))
-    running = _Supervisor(load(tmp_path / "dc.yaml"), is_verbose=False)
+    running = _Supervisor(load(tmp_path / "dc.yaml"), [])
     with trio.CancelScope() as all_of_them, trio.move_on_after(4 * MAX_PAUSE_S):
         await running.keep_running(0, all_of_them)
     assert len(children) == started

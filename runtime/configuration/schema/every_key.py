@@ -21,6 +21,7 @@ failover:
   loss_budget: {records: 0}
   automatic: {voters: {a: dc1, b: dc2, c: office}}
   hooks: [{name: h, before: fence, command: [c]}, {name: g, after: switch, command: [c]}]
+log: {levels: {mirror: debug}}
 """  # noqa: E501 - a file for the parser, not for people
 """A file that has the parser ask for all keys that there are, but for those of sets."""
 
@@ -61,6 +62,7 @@ PLACES: Final = (
     (re.compile(r"^failover\.automatic\.voters\.\w+$"), "failover.automatic.voters.<name>"),
     (re.compile(r"^failover\.sets\.\w+(?=\.|$)"), "failover.sets.<name>"),
     (re.compile(r"^audit\.evidence\.\w+$"), "audit.evidence.<name>"),
+    (re.compile(r"^log\.levels\.\w+$"), "log.levels.<logger>"),
     (re.compile(r"\.throttle\.topics\.\w+$"), ".throttle.topics.<pattern>"),
 )
 """What stands for a number or name of the file in the name of a key."""

@@ -12,6 +12,7 @@ import pytest
 from runtime.program.page import page_text
 from runtime.program.table import Table
 from runtime.program.terminal_page import fitted, shortened, terminal_text
+from tests.terminals import shown_by
 
 CHECKOUT = Path(__file__).parents[3]
 HOSTILE = ("\x1b[2J\x9b1A", "a\nb", "\u202egnp", "[red]x[/red]", ":smile:", "x" * 249)
@@ -35,13 +36,12 @@ def shown_on_a_terminal(**environment: str) -> str:
     """Return what the script prints where its standard output is a terminal."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 80))
-    with os.fdopen(ours, "rb", buffering=0) as screen:
-        variables = {**os.environ, "TERM": "xterm-256color", **environment}
-        subprocess.run(
-            [sys.executable, "-c", SCRIPT], cwd=CHECKOUT, stdout=theirs, env=variables, check=True
-        )
-        os.close(theirs)
-        return screen.read(65_536).decode().replace("\r", "")
+    variables = {**os.environ, "TERM": "xterm-256color", **environment}
+    subprocess.run(
+        [sys.executable, "-c", SCRIPT], cwd=CHECKOUT, stdout=theirs, env=variables, check=True
+    )
+    os.close(theirs)
+    return shown_by(ours)
 
 
 def test_a_terminal_gets_its_tables_by_rich_and_a_dumb_one_plain_lines() -> None:
