@@ -188,6 +188,7 @@ PROGRAM: Final = Program(
             name="run",
             help="Run one broker in the foreground.",
             load=_run,
+            has_json=False,
             examples=(
                 "broker run server.properties",
                 "broker run --override log.retention.hours=24 server.properties",
@@ -207,6 +208,7 @@ PROGRAM: Final = Program(
             name="up",
             help="Run a whole local cluster and its ZooKeeper.",
             load=_up,
+            has_json=False,
             examples=(
                 "broker up",
                 "broker up --brokers 1 --port 9092 --data /var/lib/broker-data",

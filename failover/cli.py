@@ -240,6 +240,10 @@ PROGRAM: Final = Program(
                     names=("--yes",),
                     help="do not ask; nobody is asked either where there is no terminal",
                 ),
+                Option(
+                    names=("--json",),
+                    help="print the report as JSON at the end, and all else on standard error",
+                ),
             ),
             reads_configuration=True,
         ),
@@ -279,6 +283,7 @@ PROGRAM: Final = Program(
             help="Take back a promotion that was not finished.",
             load=_abort,
             examples=("failover abort dc.yaml",),
+            options=(JSON,),
             reads_configuration=True,
             takes_set=True,
         ),
@@ -298,6 +303,7 @@ PROGRAM: Final = Program(
                     metavar="TEXT",
                     help="what others are told who want to promote",
                 ),
+                JSON,
             ),
             reads_configuration=True,
         ),
@@ -306,6 +312,7 @@ PROGRAM: Final = Program(
             help="End what `failover hold` has begun.",
             load=_release,
             examples=("failover release dc.yaml",),
+            options=(JSON,),
             reads_configuration=True,
         ),
         Command(
@@ -434,6 +441,7 @@ PROGRAM: Final = Program(
             name="serve",
             help="Serve metrics and keep the idle site closed, until a signal ends the program.",
             load=_serve,
+            has_json=False,
             examples=("failover serve dc.yaml", "failover serve --voter office dc.yaml"),
             options=(
                 Option(
@@ -452,6 +460,7 @@ PROGRAM: Final = Program(
             "find their brokers, and nothing else; with `failover.bootstrap.forward` it carries "
             "all, and has a port for each broker. Several may run beside each other.",
             load=_bootstrap,
+            has_json=False,
             examples=("failover bootstrap dc.yaml",),
             reads_configuration=True,
         ),

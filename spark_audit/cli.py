@@ -69,6 +69,7 @@ _RESULT: Final = Word(
     convert=Path,
     completes=Completes.DIRECTORY,
 )
+_JSON: Final = Option(names=("--json",), help="print JSON instead of text")
 _ON_A_CLUSTER: Final = (
     Option(
         names=("--master",),
@@ -128,6 +129,7 @@ PROGRAM: Final = Program(
             options=(
                 *_ON_A_CLUSTER,
                 Option(names=("--full",), help="forget what is remembered, and read all"),
+                _JSON,
             ),
             reads_configuration=True,
             takes_set=True,
@@ -169,6 +171,7 @@ PROGRAM: Final = Program(
             load=_history,
             examples=("spark-audit history audit",),
             words=(_RESULT,),
+            options=(_JSON,),
             statuses={
                 ExitStatus.DONE: "There are nights.",
                 ExitStatus.BAD_INPUT: "No night is kept there, or one cannot be read.",
@@ -184,6 +187,7 @@ PROGRAM: Final = Program(
                 Word(name="earlier", metavar="NIGHT", help="a night that `history` names"),
                 Word(name="later", metavar="NIGHT", help="another one"),
             ),
+            options=(_JSON,),
             statuses={
                 ExitStatus.DONE: "The later night has no finding that the earlier one had not.",
                 ExitStatus.FAILED: "The later night has new findings.",
@@ -210,6 +214,7 @@ PROGRAM: Final = Program(
             name="metrics",
             help="Serve the last stored verdict as metrics until a signal ends the program.",
             load=_metrics,
+            has_json=False,
             examples=("spark-audit metrics dc.yaml",),
             reads_configuration=True,
             takes_set=True,

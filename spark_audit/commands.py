@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from typing import Final
 
 import trio
@@ -16,7 +17,13 @@ from runtime.program.program import ExitStatus
 from runtime.program.starting import unwind_at_signals
 from spark_audit.archive import COMPILED, write_archive
 from spark_audit.result.exporter import serve
-from spark_audit.result.history import change_between, change_lines, history_lines
+from spark_audit.result.history import (
+    change_between,
+    change_document,
+    change_lines,
+    history_document,
+    history_lines,
+)
 from spark_audit.result.page import MOST_NIGHTS, OLD_MS, html_page
 from spark_audit.result.report import long_report, short_report
 from spark_audit.result.store import Result, ResultUnusable
@@ -58,7 +65,7 @@ def digest(options: Options) -> int:
     except (CannotTell, JavaMissing, SparkFailed) as reason:
         complain("spark-audit", f"could not tell: {reason}")
         return ExitStatus.BAD_INPUT
-    print_lines(night_report(report))
+    print_lines([json.dumps(asdict(report))] if options.json else night_report(report))
     return ExitStatus.BAD_INPUT if report.problems else ExitStatus.DONE
 
 
@@ -148,7 +155,7 @@ def history(options: Options) -> int:
     nights = [result.night(name) for name in result.nights()]
     if not nights:
         raise ResultUnusable(f"{options.folder}: no night is kept there")
-    print_lines(history_lines(nights))
+    print_lines([json.dumps(history_document(nights))] if options.json else history_lines(nights))
     return ExitStatus.DONE
 
 
@@ -156,7 +163,10 @@ def diff(options: Options) -> int:
     """Print which findings are new and which are gone between two nights."""
     result = Result(options.folder)
     earlier, later = result.night(options.earlier), result.night(options.later)
-    print_lines(change_lines(earlier, later))
+    if options.json:
+        print_lines([json.dumps(change_document(earlier, later))])
+    else:
+        print_lines(change_lines(earlier, later))
     if later.answer is Answer.UNKNOWN:
         return ExitStatus.BAD_INPUT
     if change_between(earlier, later).new:

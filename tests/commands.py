@@ -4,8 +4,10 @@ A new process takes a second to import what every command needs, and commands ar
 times. That they work as processes is shown by daemons, promotions and `tests/bad_input`.
 """
 
+import json
 import logging
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from io import StringIO
@@ -14,10 +16,15 @@ from subprocess import CompletedProcess
 from types import FrameType
 from typing import Final, TypeAlias
 
+import jsonschema
+
 import broker.cli
 import failover.cli
 import mirror.cli
 import spark_audit.cli
+from docs.generate.commands import PROGRAMS
+from docs.generate.output_shapes import schema_of
+from docs.generate.outputs import LINES, SHAPES
 
 TIMEOUT_S: Final = 180
 AUDIT_TIMEOUT_S: Final = 600
@@ -56,7 +63,19 @@ def _run(main: Main, words: list[str], timeout_s: int = TIMEOUT_S) -> "Completed
         redirect_stderr(complaint),
     ):
         status = main(words)
+    if "--json" in words:
+        require_published_shape(main, words, output.getvalue())
     return CompletedProcess(words, status, output.getvalue(), complaint.getvalue())
+
+
+def require_published_shape(main: Main, words: Sequence[str], printed: str) -> None:
+    """Look whether what a command printed with --json is as its published schema says."""
+    [program] = [one for one in PROGRAMS if sys.modules[main.__module__].PROGRAM is one]
+    name = program.parse(list(words)).command.name
+    shape = SHAPES[program.name].get(name, LINES)
+    is_of_lines = name in {"divergence", "status"} and printed.count("}\n{") > 0
+    for document in printed.splitlines() if is_of_lines else filter(None, [printed]):
+        jsonschema.validate(json.loads(document), schema_of(shape))
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from docs.generate.commands import commands_page, statuses_page
 from docs.generate.configuration import configuration_page
 from docs.generate.map_format import map_format_page
 from docs.generate.metrics import metrics_page
+from docs.generate.output_page import output_schemas, outputs_page
 from docs.generate.rights import rights_page
 from docs.generate.states import states_page
 from docs.generate.witness import witness_page
@@ -24,7 +25,9 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
         "configuration.md": configuration_page,
         "exit-statuses.md": statuses_page,
         "map-format.md": map_format_page,
+        "json-output.md": outputs_page,
         "metrics.md": metrics_page,
+        "output-schemas.json": output_schemas,
         "partition-states.md": states_page,
         "rights.md": rights_page,
         "witness.md": witness_page,

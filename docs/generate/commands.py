@@ -21,9 +21,9 @@ PROGRAMS: Final[tuple[Program, ...]] = (
 COMMANDS_ARE: Final = """
 Every command has `--help`, with examples. Every program has `--version`. `--log-format text|json`,
 `--log-level LEVEL` and `--verbose` (as `--log-level debug`) stand before the command, and go before
-[`log`](configuration.md) of the file: `mirror --log-format json run dc.yaml`. FILE is the YAML
-[configuration](configuration.md): the word at the end, or `--config FILE`, or `./dc.yaml`, or the
-file that the variable `KAFKA_DR_CONFIG` names.
+[`log`](configuration.md) of the file. [JSON output](json-output.md) has what `--json` prints. FILE
+is the YAML [configuration](configuration.md): the word at the end, or `--config FILE`, or
+`./dc.yaml`, or the file that the variable `KAFKA_DR_CONFIG` names.
 """
 
 STATUSES_ARE: Final = """

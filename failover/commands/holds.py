@@ -1,5 +1,7 @@
 """`failover hold` and `release`."""
 
+import json
+
 from failover.automatic.hold import hold_here, put_hold, take_hold_away
 from failover.commands.running import show
 from failover.journal.journals import find_unfinished, read_journals
@@ -21,14 +23,22 @@ async def hold(options: Options) -> int:
         await zookeeper.sync()
         by_set = [one.coordination.paths for one in options.configuration.by_set().values()]
         begun = [
-            (one.topic_set, find_unfinished(await read_journals(zookeeper, one))) for one in by_set
+            (one.topic_set, found)
+            for one in by_set
+            if (found := find_unfinished(await read_journals(zookeeper, one))) is not None
         ]
-    if replaced is not None:
-        show(f"replaces: {replaced}")
-    show(str(new))
+    if options.json:
+        document = {
+            "hold": new.document(),
+            "replaced": None if replaced is None else replaced.document(),
+            "begun": [unfinished.epoch for _, unfinished in begun],
+        }
+        show(json.dumps(document))
+    else:
+        if replaced is not None:
+            show(f"replaces: {replaced}")
+        show(str(new))
     for topic_set, unfinished in begun:
-        if unfinished is None:
-            continue
         complain(
             "failover",
             f"the {unfinished.kind} promotion of {unfinished.site} (epoch {unfinished.epoch}) has"
@@ -43,5 +53,8 @@ async def release(options: Options) -> int:
     coordination = options.configuration.coordination
     async with open_witness(coordination) as zookeeper:
         ended = await take_hold_away(zookeeper, coordination.paths)
-    show("nobody held promotions" if ended is None else f"released; until now: {ended}")
+    if options.json:
+        show(json.dumps({"released": None if ended is None else ended.document()}))
+    else:
+        show("nobody held promotions" if ended is None else f"released; until now: {ended}")
     return ExitStatus.DONE

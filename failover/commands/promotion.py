@@ -1,7 +1,10 @@
 """`failover promote`, `plan` and `abort`."""
 
 import json
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 
 from failover.commands.running import show
 from failover.commands.set_choice import choose_sets
@@ -16,11 +19,12 @@ from failover.promote import (
     plan_lines,
     promotion_document,
 )
+from failover.view.promotion_report import report_document
 from failover.view.report import has_slipped, hooks_left, left_steps, summary
 from runtime.configuration.config import Configuration
 from runtime.process.clock import now_ms
 from runtime.process.output import complain, print_nowhere
-from runtime.process.patient_output import printing_aside
+from runtime.process.patient_output import Telling, printing_aside
 from runtime.program.agreement import can_ask, wait_agreement
 from runtime.program.command import Options
 from runtime.program.program import ExitStatus
@@ -46,15 +50,17 @@ async def promote(options: Options) -> int:
     agreed: Sequence[Plan | Resume | None] = [None] * len(chosen)
     if can_ask() and not options.yes:
         options.is_asking = True
-        agreed = await _agreements(chosen, request)
+        tell = partial(complain, "failover") if options.json else show
+        agreed = await _agreements(chosen, request, tell)
         options.is_asking = False
     started_ms = now_ms()
     moved: list[str] = []
-    statuses: list[int] = []
+    journals: list[Journal] = []
     try:
         for of_set, of_plan in zip(chosen, agreed, strict=True):
-            journal = await _promote(of_set, request, started_ms, of_plan)
-            statuses.append(exit_status(journal))
+            async with _telling(options) as tell:
+                journal = await _promote(of_set, request, started_ms, of_plan, tell)
+            journals.append(journal)
             if journal.state is not PromotionState.DONE:
                 break
             moved.append(str(of_set.topic_set))
@@ -63,11 +69,27 @@ async def promote(options: Options) -> int:
             stay = [str(one.topic_set) for one in chosen][len(moved) :]
             told = f"moved: {', '.join(moved) or 'no set'}; not moved: {', '.join(stay)}"
             complain("failover", told)
-    return max(statuses)
+    if options.json:
+        reports = [
+            {
+                **({} if one.topic_set is None else {"set": one.topic_set}),
+                **report_document(journal),
+            }
+            for one, journal in zip(chosen, journals, strict=False)
+        ]
+        show(json.dumps(reports[0] if len(chosen) == 1 else reports))
+    return max(map(exit_status, journals))
+
+
+def _telling(options: Options) -> AbstractAsyncContextManager[Telling]:
+    """Give what tells of the steps: on standard error where JSON stands on standard output."""
+    if options.json:
+        return printing_aside("failover", partial(complain, "failover"), sys.stderr)
+    return printing_aside("failover", _show_in_process)
 
 
 async def _agreements(
-    chosen: Sequence[Configuration], request: PromotionRequest
+    chosen: Sequence[Configuration], request: PromotionRequest, tell: Callable[[str], None]
 ) -> Sequence[Plan | Resume]:
     """Show what would be done, and return it if somebody at the terminal agrees to all of it.
 
@@ -77,9 +99,9 @@ async def _agreements(
     for of_set in chosen:
         plans.append(await make_plan(of_set, request))
         if of_set.topic_set is not None:
-            show(f"set {of_set.topic_set}:")
+            tell(f"set {of_set.topic_set}:")
         for line in plan_lines(plans[-1], of_set, request):
-            show(line)
+            tell(line)
     await wait_agreement(" ".join(map(question, plans)))
     return plans
 
@@ -89,18 +111,18 @@ async def _promote(
     request: PromotionRequest,
     started_ms: int,
     agreed: Plan | Resume | None,
+    tell: Telling,
 ) -> Journal:
     """Promote a site for one set of topics, tell how it went, and return the journal."""
-    async with printing_aside("failover", _show_in_process) as tell:
-        if configuration.topic_set is not None:
-            tell(f"set {configuration.topic_set}:")
-        async with open_controller(configuration, tell, at_step=tell.doing) as controller:
-            journal = await controller.promote(request, started_ms, agreed)
-        for line in summary(journal, configuration.topic_set):
-            if journal.state is PromotionState.DONE:
-                tell(line)
-            else:
-                complain("failover", line)
+    if configuration.topic_set is not None:
+        tell(f"set {configuration.topic_set}:")
+    async with open_controller(configuration, tell, at_step=tell.doing) as controller:
+        journal = await controller.promote(request, started_ms, agreed)
+    for line in summary(journal, configuration.topic_set):
+        if journal.state is PromotionState.DONE:
+            tell(line)
+        else:
+            complain("failover", line)
     return journal
 
 
@@ -111,11 +133,13 @@ def _show_in_process(line: str) -> None:
 
 async def abort(options: Options) -> int:
     """Take back the unfinished promotion."""
-    async with printing_aside("failover", _show_in_process) as tell:
+    async with _telling(options) as tell:
         async with open_controller(options.configuration, tell, at_step=tell.doing) as controller:
             journal = await controller.abort()
         for line in summary(journal, options.configuration.topic_set):
             tell(line)
+    if options.json:
+        show(json.dumps(report_document(journal)))
     is_whole = not left_steps(journal) and not hooks_left(journal)
     return ExitStatus.DONE if is_whole else ExitStatus.FAILED
 

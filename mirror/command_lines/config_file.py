@@ -3,6 +3,7 @@
 import sys
 from typing import Final
 
+from mirror.command_lines.shared import JSON
 from runtime.process.output import print_line
 from runtime.program.command import Act, Command, Options
 from runtime.program.program import ExitStatus
@@ -32,8 +33,18 @@ def _example() -> Act:
 
 
 def _validate() -> Act:
+    import json
+
     def show(options: Options) -> int:
         configuration = options.configuration
+        if options.json:
+            document = {
+                "file": str(configuration.file),
+                "clusters": list(configuration.clusters),
+                "flows": [flow.name for flow in configuration.flows],
+            }
+            print_line(json.dumps(document))
+            return ExitStatus.DONE
         sites = ", ".join(configuration.clusters)
         flows = ", ".join(flow.name for flow in configuration.flows)
         print_line(f"{configuration.file}: valid; clusters {sites}; flows {flows}")
@@ -50,12 +61,14 @@ CONFIG_FILE: Final = (
         load=_validate,
         examples=("mirror config validate dc.yaml",),
         reads_configuration=True,
+        options=(JSON,),
         statuses={ExitStatus.BAD_INPUT: "There is a line for each mistake."},
     ),
     Command(
         name="config example",
         help="Print a configuration to begin with.",
         load=_example,
+        has_json=False,
         examples=("mirror config example",),
     ),
     Command(
@@ -63,6 +76,7 @@ CONFIG_FILE: Final = (
         help="Print what the configuration may hold as JSON Schema, by which editors complete and "
         "check it.",
         load=_schema,
+        has_json=False,
         examples=("mirror config schema",),
     ),
 )

@@ -114,6 +114,7 @@ RUNNING: Final = (
         name="run",
         help="Run all flows of the file until a signal ends the daemon.",
         load=_run,
+        has_json=False,
         examples=("mirror run dc.yaml", "mirror run --workers 4 --config dc.yaml"),
         reads_configuration=True,
         options=(

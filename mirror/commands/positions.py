@@ -5,7 +5,8 @@ They ask the clusters, not the daemon, so they answer while it is down and while
 
 import json
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from enum import Enum
@@ -74,7 +75,7 @@ async def offsets(configuration: Configuration, words: OffsetsWords, asked: Posi
                 _print_rows(flow, found, rows, asked)
                 return DONE
             case Export(groups=groups):
-                return await _export(flow, links, found, groups)
+                return await _export(flow, links, found, groups, as_json=asked.as_json)
             case Import(file=file):
                 try:
                     if file.stat().st_size > FILE_LIMIT_BYTES:
@@ -84,7 +85,9 @@ async def offsets(configuration: Configuration, words: OffsetsWords, asked: Posi
                 except (OSError, UnicodeDecodeError) as fault:
                     raise PositionsUnreadable(f"{file}: {fault}") from fault
                 lines = read_lines(str(file), text)
-                return await _import(flow, links, found.sight, str(file), lines)
+                for line in lines:
+                    check_within(flow, found.sight, str(file), line)
+                return await _import(flow, links, lines, as_json=asked.as_json)
 
 
 async def translate(
@@ -155,9 +158,12 @@ async def _rows_of(
     return rows
 
 
-async def _export(flow: FlowConfig, links: Links, found: OutsideView, named: Sequence[str]) -> int:
-    """Print where each group goes on at the target, as lines that `import` takes."""
-    is_whole = True
+async def _export(
+    flow: FlowConfig, links: Links, found: OutsideView, named: Sequence[str], *, as_json: bool
+) -> int:
+    """Print where each group goes on at the target, as lines that `import` takes, or as JSON."""
+    positions: list[Mapping[str, object]] = []
+    untranslated: list[Mapping[str, object]] = []
     groups = named
     if not named:
         with trio.fail_after(STEP_TIMEOUT_S):
@@ -167,18 +173,24 @@ async def _export(flow: FlowConfig, links: Links, found: OutsideView, named: Seq
         known = [(r.group, r.topic, r.partition, r.translated) for r in rows]
         there = flow.names.on_target
         lines = [(g, there(t), p, to) for g, t, p, to in known if to is not None]
-        sys.stdout.write(write_lines(lines))
-        is_whole = is_whole and all(to is not None for *_, to in known)
-    return DONE if is_whole else NOT_ALL
+        if not as_json:
+            sys.stdout.write(write_lines(lines))
+        positions += [
+            {"group": g, "topic": t, "partition": p, "offset": to} for g, t, p, to in lines
+        ]
+        untranslated += [
+            {"group": g, "topic": t, "partition": p} for g, t, p, to in known if to is None
+        ]
+    if as_json:
+        body = {"flow": flow.name, "positions": positions, "untranslated": untranslated}
+        print_line(json.dumps(body))
+    return NOT_ALL if untranslated else DONE
 
 
-async def _import(
-    flow: FlowConfig, links: Links, sight: GroupsSeen, name: str, lines: Sequence[Line]
-) -> int:
-    """Commit a file's positions; nothing of it if one lies outside its log."""
-    for line in lines:
-        check_within(flow, sight, name, line)
+async def _import(flow: FlowConfig, links: Links, lines: Sequence[Line], *, as_json: bool) -> int:
+    """Commit a file's positions, each of which is known to lie within its log."""
     status = DONE
+    groups: list[Mapping[str, object]] = []
     in_order = sorted(lines, key=lambda line: line.group)
     for group, of_group in groupby(in_order, key=lambda line: line.group):
         positions = {
@@ -186,13 +198,18 @@ async def _import(
         }
         with trio.fail_after(STEP_TIMEOUT_S):
             codes = await commit_group_offsets(links.target_admin, group, positions)
-        refused = {code for code in codes.values() if code is not ErrorCode.NONE}
+        refused = Counter(code for code in codes.values() if code is not ErrorCode.NONE)
         told = f"{len(positions)} positions committed"
         if refused:
             status = NOT_ALL
             reasons = ", ".join(sorted(_reason(code) for code in refused))
-            told = f"refused for {sum(c is not ErrorCode.NONE for c in codes.values())}: {reasons}"
-        print_line(f"group {group}: {told}")
+            told = f"refused for {refused.total()}: {reasons}"
+        if not as_json:
+            print_line(f"group {group}: {told}")
+        counts = {code.name: count for code, count in sorted(refused.items())}
+        groups.append({"group": group, "positions": len(positions), "refused": counts})
+    if as_json:
+        print_line(json.dumps({"flow": flow.name, "groups": groups}))
     return status
 
 

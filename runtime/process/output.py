@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any, Final, TextIO, cast
 
@@ -70,9 +71,27 @@ DUMB: Final = frozenset({"dumb", "unknown"})
 """The terminals, as $TERM has them, that cannot move their cursor."""
 
 
-def is_terminal() -> bool:
-    """Tell whether standard output is a terminal that can do more than print lines."""
-    return sys.stdout.isatty() and os.environ.get("TERM", "").lower() not in DUMB
+def is_terminal(stream: TextIO | None = None) -> bool:
+    """Tell whether a stream, standard output, is a terminal that can do more than print lines."""
+    return (stream or sys.stdout).isatty() and os.environ.get("TERM", "").lower() not in DUMB
+
+
+@contextmanager
+def lines_as_json(command: str) -> Iterator[None]:
+    """Print the lines that a command prints within the block as one JSON document behind it.
+
+    What a command has said before it failed is there, too.
+    """
+    stream, said = sys.stdout, StringIO()
+    sys.stdout = said
+    try:
+        yield
+    finally:
+        sys.stdout = stream
+        import json  # a tenth of what --help takes
+
+        document = {"command": command, "lines": said.getvalue().splitlines()}
+        stream.write(f"{json.dumps(document)}\n")
 
 
 def print_line(line: str) -> None:

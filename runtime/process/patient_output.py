@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from io import UnsupportedOperation
-from typing import Final, Protocol
+from typing import Final, Protocol, TextIO
 
 import trio
 
@@ -50,19 +50,22 @@ class TellingBy:
 
 
 @asynccontextmanager
-async def printing_aside(program: str, otherwise: Callable[[str], None]) -> AsyncIterator[Telling]:
+async def printing_aside(
+    program: str, otherwise: Callable[[str], None], stream: TextIO | None = None
+) -> AsyncIterator[Telling]:
     """Give what prints a line, and returns at once whoever reads or does not.
 
-    Names from outside in a line are escaped. Where standard output is no file of the system, as in
-    a test, `otherwise` prints.
+    Names from outside in a line are escaped. Lines go to standard output unless another `stream`
+    is given; where that is no file of the system, as in a test, `otherwise` prints.
     """
+    stream = stream or sys.stdout
     try:
-        descriptor = sys.stdout.fileno()
+        descriptor = stream.fileno()
     except (UnsupportedOperation, ValueError):
         yield TellingBy(otherwise)
         return
-    sys.stdout.flush()
-    lines = _Lines(is_live=is_terminal())
+    stream.flush()
+    lines = _Lines(is_live=is_terminal(stream))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(lines.write, program, descriptor)
         nursery.start_soon(lines.tick)
@@ -142,12 +145,13 @@ class _Lines:
                         _write_all, descriptor, data, abandon_on_cancel=True
                     )
                 except OSError as fault:
-                    self._give_up(program, fault)
+                    self._give_up(program, descriptor, fault)
                     return
             self._written.set()
 
-    def _give_up(self, program: str, fault: OSError) -> None:
-        print_nowhere()
+    def _give_up(self, program: str, descriptor: int, fault: OSError) -> None:
+        if descriptor == sys.stdout.fileno():
+            print_nowhere()
         complain(program, f"nothing more can be shown ({fault.strerror}); the work goes on")
         self._written.set()
 

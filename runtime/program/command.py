@@ -121,6 +121,11 @@ SET_OPTION: Final = Option(
 )
 
 
+JSON_OF_LINES: Final = Option(
+    names=("--json",), help="print what is said as one JSON document, with a list of lines"
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """One command of a program; `topics list` is the command `list` of the noun `topics`.
@@ -142,6 +147,13 @@ class Command:
     reads_configuration: bool = False
     takes_set: bool = False
     """Whether the configuration that it reads is that of one set of topics, of a file with sets."""
+    has_json: bool = True
+    """Whether it takes --json: not where it runs until a signal, or prints a file of its own."""
+
+    @property
+    def says_lines(self) -> bool:
+        """Return whether --json makes a document of the lines that it prints."""
+        return self.has_json and not any("--json" in one.names for one in self.options)
 
     @property
     def all_words(self) -> tuple[Word, ...]:
@@ -153,7 +165,8 @@ class Command:
         """Return the options, the configuration's among them."""
         of_set = (SET_OPTION,) if self.takes_set else ()
         reading = (CONFIG_OPTION,) if self.reads_configuration else ()
-        return (*reading, *of_set, *self.options)
+        of_lines = (JSON_OF_LINES,) if self.says_lines else ()
+        return (*reading, *of_set, *self.options, *of_lines)
 
     @property
     def usage(self) -> str:

@@ -21,6 +21,7 @@ from runtime.process.logs import LogSettings, configure, tell_unforeseen
 from runtime.process.output import (
     OutputFailed,
     complain,
+    lines_as_json,
     open_missing_streams,
     output_that_names_its_faults,
     print_nowhere,
@@ -157,6 +158,9 @@ class Program:
             if read is not None:
                 options.configuration = _of_set(read(find_configuration(options)), options)
                 configure(self.name, options.log_flags.over(options.configuration.log))
+            if options.command.says_lines and options.json:
+                with lines_as_json(f"{self.name} {options.command.name}"):
+                    return _wait_for(act(options))
             return _wait_for(act(options))
         except SystemExit as ended:
             return _status_of_exit(ended)
@@ -208,6 +212,7 @@ class Program:
             details=f"bash takes the script by `source <({self.name} completion bash)`. zsh takes "
             f"it as the file _{self.name} in a folder that its $fpath names.",
             load=load,
+            has_json=False,
             words=(
                 Word(name="shell", metavar="SHELL", help="bash or zsh", choices=("bash", "zsh")),
             ),

@@ -183,6 +183,25 @@ def history_lines(nights: Iterable[KeptVerdict]) -> Iterator[str]:
         )
 
 
+def history_document(nights: Iterable[KeptVerdict]) -> list[Mapping[str, Any]]:
+    """Return the JSON form of nights, without their findings."""
+    return [
+        {
+            "night": one.night,
+            "verdict": one.answer.value,
+            "problem": one.problem,
+            "started_ms": one.started_ms,
+            "ended_ms": one.ended_ms,
+            "compared": dict(one.compared),
+            "remembered": dict(one.remembered),
+            "counts": dict(one.counts),
+            "left_out": one.left_out,
+            "only_topics": list(one.only),
+        }
+        for one in nights
+    ]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """The findings of a later night that an earlier one had not, and the other way round."""
@@ -221,3 +240,16 @@ def change_lines(earlier: KeptVerdict, later: KeptVerdict) -> Iterator[str]:
             yield f"{one.left_out:,} findings of {one.night} are not kept, and not compared here"
     yield from (f"new   {one.words}" for one in change.new)
     yield from (f"gone  {one.words}" for one in change.gone)
+
+
+def change_document(earlier: KeptVerdict, later: KeptVerdict) -> Mapping[str, Any]:
+    """Return the JSON form of what changed; findings that are not kept are only counted."""
+    change = change_between(earlier, later)
+    return {
+        "earlier": earlier.night,
+        "later": later.night,
+        "new": [one._asdict() for one in change.new],
+        "gone": [one._asdict() for one in change.gone],
+        "same": change.same,
+        "not_kept": earlier.left_out + later.left_out,
+    }

@@ -14,7 +14,7 @@ from runtime.process.patient_output import Telling, TellingBy
 
 
 @asynccontextmanager
-async def _showing(_: str, __: object) -> AsyncIterator[Telling]:
+async def _showing(*_: object) -> AsyncIterator[Telling]:
     yield TellingBy(_show)
 
 

@@ -389,13 +389,14 @@ def test_ctrl_c_while_a_command_is_loaded_just_ends_the_process() -> None:
 
 def test_documentation_gets_every_command_as_data() -> None:
     do, completion = program(lambda _: 0, reads_configuration=True).reference()
-    assert do.usage == "small do [-h] [-f FILE] [--count N] [--fast] [WHAT] [FILE]"
+    assert do.usage == "small do [-h] [-f FILE] [--count N] [--fast] [--json] [WHAT] [FILE]"
     assert [typed for typed, _ in do.arguments] == [
         "[WHAT]",
         "[FILE]",
         "-f, --config FILE",
         "--count N",
         "--fast",
+        "--json",
     ]
     assert do.examples == ("small do",)
     assert do.statuses[130] == "Ctrl-C ended the program."
@@ -436,8 +437,8 @@ def test_a_command_of_a_noun_is_typed_in_two_words(capsys: pytest.CaptureFixture
     assert [small.main(["things", "drop", "x"]), small.main(["do", "y"])] == [0, 0]
     assert did == ["things drop x", "do y"]
     assert [one.usage for one in small.reference()][:2] == [
-        "small do [-h] WHAT",
-        "small things list [-h] WHAT",
+        "small do [-h] [--json] WHAT",
+        "small things list [-h] [--json] WHAT",
     ]
     assert small.main(["things", "--help"]) == 0
     said = capsys.readouterr().out
@@ -445,7 +446,7 @@ def test_a_command_of_a_noun_is_typed_in_two_words(capsys: pytest.CaptureFixture
     assert "Do things list." in said
     assert said.endswith("\nexamples:\n  small things list x\n  small things drop x\n")
     assert small.main(["things", "list", "--help"]) == 0
-    assert capsys.readouterr().out.startswith("usage: small things list [-h] WHAT")
+    assert capsys.readouterr().out.startswith("usage: small things list [-h] [--json] WHAT")
 
 
 @pytest.mark.parametrize("typed", [["things"], ["things", "lost", "x"], ["things", "list"]])
