@@ -18,7 +18,8 @@ from runtime.configuration.hooks_section import HookConfig, Webhook
 from runtime.process.child import kill_child, open_child
 from runtime.process.clock import wall_ms
 from runtime.process.output import escaped
-from runtime.tokens.https import Silent, post
+from runtime.tokens.https import post
+from runtime.tokens.https_address import Silent
 from wire.net.security import Tls
 from wire.net.tls_context import make_context, reason_of
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from runtime.configuration.reading.section import Section
-from runtime.tokens.https import HttpsAddress, parse_https
+from runtime.tokens.https_address import HttpsAddress, parse_https
 from wire.net.security import Secret, Tls, reveal
 from wire.net.tls_context import make_context, reason_of
 

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from runtime.configuration.reading.section import Section
-from runtime.tokens.https import parse_https
+from runtime.tokens.https_address import parse_https
 from runtime.tokens.token_command import TokenCommand
 from runtime.tokens.token_endpoint import TokenEndpoint
 from runtime.tokens.token_file import TokenFile

@@ -10,7 +10,7 @@ from urllib.parse import quote_plus, urlencode
 from runtime.process.clock import wall_ms
 from runtime.tokens.answers import token_of_answer
 from runtime.tokens.held_token import HeldToken
-from runtime.tokens.https import HttpsAddress, Silent, post
+from runtime.tokens.https_address import HttpsAddress, Silent
 from wire.net.errors import TokenUnavailable
 from wire.net.secret_file import FileSecret
 from wire.net.security import Secret, Tls, Token, reveal
@@ -53,6 +53,8 @@ class TokenEndpoint:
         self.held.forget(token)
 
     def _ask(self) -> Token:
+        from runtime.tokens.https import post  # noqa: PLC0415 - h11, for who has an issuer
+
         asked_at_ms, shown = wall_ms(), ""
         try:
             context = self._context()

@@ -10,7 +10,7 @@ import trio
 from failover.hooks.call import HookFailed, call_hook
 from failover.hooks.occasion import signature
 from runtime.configuration.hooks_section import HookConfig, Webhook, signing_key
-from runtime.tokens.https import parse_https
+from runtime.tokens.https_address import parse_https
 from tests.doubles.certificates import Certificates
 from tests.doubles.webhook_receiver import Receiver, receiving
 from tests.failover.hooks.occasions import OCCASION

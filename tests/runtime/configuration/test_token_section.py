@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from runtime.configuration.config import ConfigurationError
-from runtime.tokens.https import HttpsAddress
+from runtime.tokens.https_address import HttpsAddress
 from runtime.tokens.token_command import TokenCommand
 from runtime.tokens.token_endpoint import TokenEndpoint
 from runtime.tokens.token_file import TokenFile

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from runtime.tokens.https import parse_https
+from runtime.tokens.https_address import parse_https
 from runtime.tokens.token_endpoint import TokenEndpoint
 from tests.doubles.certificates import Certificates
 from tests.doubles.issuer import CLIENT_ID, CLIENT_SECRET, Issuer, serving_tokens
