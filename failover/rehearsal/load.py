@@ -32,6 +32,8 @@ LAST_RECORDS_S: Final = 60.0
 CLOSE_S: Final = 20.0
 """So long a client may take to leave; one that hangs goes with the process."""
 COMMIT_EVERY_MS: Final = 500
+SESSION_MS: Final = 6_000
+"""The shortest that brokers take: a member that was killed keeps the next promotion waiting."""
 QUIET: Final = {"log_level": 0}
 LOOK_S: Final = 0.05
 
@@ -99,6 +101,7 @@ class RehearsalLoad:
         settings = {
             "auto.offset.reset": "earliest",
             "auto.commit.interval.ms": COMMIT_EVERY_MS,
+            "session.timeout.ms": SESSION_MS,
             **QUIET,
         }
         with SiteConsumer(
