@@ -12,6 +12,7 @@ import shutil
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -118,8 +119,8 @@ def _failover(given: argparse.Namespace, folder: Path) -> tuple[list[str], bool]
 
 def _pair(given: argparse.Namespace) -> Callable[[Path], AbstractContextManager[Stage]]:
     if given.apache:
-        return pairs.apache
-    return pairs.secured if given.secured else pairs.bundled
+        return partial(pairs.apache, has_sets=True)
+    return partial(pairs.secured if given.secured else pairs.bundled, has_sets=True)
 
 
 def _audit(given: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:

@@ -47,12 +47,12 @@ class Held:
 
 
 @contextmanager
-def held_promotion(site: str, file: Path, step: StepName) -> Iterator[Held]:
+def held_promotion(site: str, file: Path, step: StepName, *how: str) -> Iterator[Held]:
     """Promote a site, and stand still behind a step; what has not ended then is killed."""
     reading, writing = os.pipe()
     with os.fdopen(writing, "wb") as output:
         process = start_program(
-            CONTROLLER, "promote", site, str(file), output=output, has_stdin=True
+            CONTROLLER, "promote", site, *how, str(file), output=output, has_stdin=True
         )
     assert process.stdin is not None, "it was started with a pipe"
     with process.stdin as orders, os.fdopen(reading, "rb") as told:

@@ -36,6 +36,7 @@ from tests.drill.audit.load import (
 )
 from tests.drill.cluster import DrillFailed
 from tests.drill.failover.applications import Applications
+from tests.drill.failover.console import Console
 from tests.drill.failover.operator import Operator
 from tests.drill.failover.pairs import bundled, secured
 from tests.drill.failover.planning import End
@@ -86,7 +87,9 @@ class CleanPairs:
     def __post_init__(self) -> None:
         """Have an operator who sets aside what diverges."""
         applications = Applications(file=self.stage.applications, sites=self.stage.clients)
-        self.operator = Operator(stage=self.stage, applications=applications, end=End.QUARANTINE)
+        self.operator = Operator(
+            console=Console(stage=self.stage), applications=applications, end=End.QUARANTINE
+        )
 
     def run(self) -> None:
         """Go through everything. Raises DrillFailed where a step does not come to its end."""

@@ -18,18 +18,13 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from failover.client import SiteConsumer, SiteProducer
 from runtime.process.clock import wall_ms
-from tests.drill.failover.story import Acked, Forwarded, Read
+from tests.drill.failover.story import FOLLOWER, Acked, Forwarded, Read
+from tests.drill.failover.subject import WHOLE, Subject
 from wire.topic_partition import TopicPartition
 
-TOPIC: Final = "drilled"
-COMPACTED: Final = "drilled-compacted"
 EACH_COMPACTED: Final = 4
 """Of so many records one goes to the compacted topic."""
 KEYS: Final = 7
-FOLLOWER: Final = "the producer that follows"
-GROUP: Final = "drilled-group"
-PLAIN_GROUP: Final = "drilled-plain"
-FORWARDED_GROUP: Final = "drilled-forwarded"
 BEHIND_ENDPOINTS: Final[Mapping[str, Any]] = {
     "reconnect.backoff.max.ms": 1_000,
     "topic.metadata.refresh.interval.ms": 2_000,
@@ -57,6 +52,7 @@ class Applications:
     file: Path
     sites: Mapping[str, Mapping[str, Any]]
     endpoints: Mapping[str, Any] | None = None
+    subject: Subject = WHOLE
     forwarded: list[Forwarded] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     """What became of records that a producer behind an endpoint has given up."""
@@ -97,7 +93,8 @@ class Applications:
 
     def follow(self) -> None:
         """Produce to whichever site is active; a record that waits is taken by some site."""
-        with SiteProducer(self.file, producer_config={"log_level": 0}) as producer:
+        settings, of_set = {"log_level": 0}, self.subject.topic_set
+        with SiteProducer(self.file, producer_config=settings, topic_set=of_set) as producer:
             number = 0
 
             def site_of() -> str:
@@ -107,7 +104,8 @@ class Applications:
                 if not self._quiet.is_set() and len(producer) < 100:
                     self._open["follower"] = 1
                     told = partial(self._tell, wall_ms(), f"f{number}", FOLLOWER, site_of)
-                    topic = TOPIC if number % EACH_COMPACTED else COMPACTED
+                    subject = self.subject
+                    topic = subject.topic if number % EACH_COMPACTED else subject.compacted
                     value, key = f"f{number}", f"{number % KEYS}"
                     producer.produce(topic, value, key, on_delivery=told)
                     number += 1
@@ -133,10 +131,12 @@ class Applications:
                 told = partial(self._tell, wall_ms(), value, f"pinned to {site}", lambda: site)
                 with suppress(KafkaException):  # the topic is not on this site yet: refused as well
                     if number % EACH_COMPACTED:
-                        producer.produce(TOPIC, value, b"pinned", number % 2, on_delivery=told)
+                        topic = self.subject.topic
+                        producer.produce(topic, value, b"pinned", number % 2, on_delivery=told)
                     else:
                         key = f"{number % KEYS}"
-                        producer.produce(COMPACTED, value, key, 0, on_delivery=told)
+                        topic = self.subject.compacted
+                        producer.produce(topic, value, key, 0, on_delivery=told)
                 number += 1
             producer.poll(0)
             self._open[site] = len(producer)
@@ -145,26 +145,34 @@ class Applications:
 
     def consume(self) -> None:
         """Read as a member of the group that follows the active site."""
-        with SiteConsumer(self.file, GROUP, [TOPIC], consumer_config={**READING}) as consumer:
+        own = self.subject
+        with SiteConsumer(
+            self.file,
+            own.group,
+            [own.topic],
+            consumer_config={**READING},
+            topic_set=own.topic_set,
+        ) as consumer:
             while not self._ended.is_set():
                 message = consumer.poll(0.2)
                 if message is not None and message.error() is None:
-                    self.reads.append(_read_of(GROUP, consumer.site, message))
+                    self.reads.append(_read_of(own.group, consumer.site, message))
 
     def consume_plainly(self) -> None:
         """Read as a plain consumer of whichever site somebody starts it on, until it is stopped."""
+        own = self.subject
         while not self._ended.is_set():
             site = self._plain_site
             if site is None:
                 self._ended.wait(0.1)
                 continue
-            consumer = Consumer({**self.sites[site], **READING, "group.id": PLAIN_GROUP})
-            consumer.subscribe([TOPIC])
+            consumer = Consumer({**self.sites[site], **READING, "group.id": own.plain_group})
+            consumer.subscribe([own.topic])
             try:
                 while self._is_plain_on(site):
                     message = consumer.poll(0.2)
                     if message is not None and message.error() is None:
-                        self.reads.append(_read_of(PLAIN_GROUP, site, message))
+                        self.reads.append(_read_of(own.plain_group, site, message))
             finally:
                 consumer.close()
 
@@ -177,7 +185,8 @@ class Applications:
             if self._may_try.is_set() and not self._quiet.is_set() and len(producer) < 100:
                 self._open["forwarded"] = 1
                 told = partial(self._tell_forwarded, wall_ms(), f"w{number}")
-                producer.produce(TOPIC, f"w{number}", f"{number % KEYS}", on_delivery=told)
+                topic = self.subject.topic
+                producer.produce(topic, f"w{number}", f"{number % KEYS}", on_delivery=told)
                 number += 1
             producer.poll(0)
             self._open["forwarded"] = len(producer)
@@ -196,14 +205,15 @@ class Applications:
 
     def consume_behind_endpoints(self) -> None:
         """Read as an unmodified member of a group."""
-        often = {"heartbeat.interval.ms": 1_000, "group.id": FORWARDED_GROUP}
+        own = self.subject
+        often = {"heartbeat.interval.ms": 1_000, "group.id": own.forwarded_group}
         settings = {**(self.endpoints or {}), **BEHIND_ENDPOINTS, **READING, **often}
         consumer = Consumer(settings)
-        consumer.subscribe([TOPIC])
+        consumer.subscribe([own.topic])
         while not self._ended.is_set():
             message = consumer.poll(0.2)
             if message is not None and message.error() is None:
-                self.reads.append(_read_of(FORWARDED_GROUP, "an endpoint's", message))
+                self.reads.append(_read_of(own.forwarded_group, "an endpoint's", message))
         consumer.close()
 
     def start_plain(self, site: str | None) -> None:
@@ -263,9 +273,10 @@ def run_applications(
     file: Path,
     sites: Mapping[str, Mapping[str, Any]],
     endpoints: Mapping[str, Any] | None,
+    subject: Subject,
 ) -> Iterator[Applications]:
     """Run all of them until the block ends."""
-    them = Applications(file=file, sites=sites, endpoints=endpoints)
+    them = Applications(file=file, sites=sites, endpoints=endpoints, subject=subject)
     work: list[Callable[[], None]] = [them.follow, them.consume, them.consume_plainly]
     work += [partial(them.stay, site) for site in sites]
     if endpoints is not None:

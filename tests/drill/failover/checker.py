@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from tests.drill.failover.story import (
+    FOLLOWER,
     Acked,
     Forwarded,
     Listing,
@@ -24,6 +25,8 @@ from tests.drill.failover.story import (
 )
 from wire.topic_partition import TopicPartition
 
+HELD_UP_MS: Final = 15_000
+"""So long a record may take on a busy machine: a promotion closes its site for longer, seldom."""
 SLACK_S: Final = 0.5
 """Stated seconds are rounded, and an answer takes its time."""
 
@@ -46,6 +49,8 @@ class Kind(Enum):
     READ_AGAIN = "a record was read again without a reason"
     HOOKS = "hooks were not called as the journal says"
     FAILED = "a producer behind an endpoint has given up a record"
+    NOT_ORDERED = "a site became active, and nobody had ordered it for these topics"
+    HELD_UP = "a record waited while nothing was done but to move other topics"
     STUCK = "something did not come to its end"
 
 
@@ -71,6 +76,8 @@ def check(story: Story) -> list[Finding]:
         *_misstated(story),
         *_ends_differ(story),
         *_two_sites(story),
+        *_not_ordered(story),
+        *_held_up(story),
         *_doubled(story),
         *_not_clean(story),
         *_not_level(story),
@@ -299,6 +306,33 @@ def _is_active(story: Story, ack: Acked) -> bool:
 def _is_opening(switch: Switch, ack: Acked) -> bool:
     is_within = switch.started_ms <= ack.at_ms and ack.sent_ms <= switch.switched_ms
     return ack.site == switch.new and is_within
+
+
+def _not_ordered(story: Story) -> Iterator[Finding]:
+    """Each switch is of a promotion that somebody has ordered since the switch before."""
+    before_ms = 0
+    for switch in sorted(story.switches, key=lambda one: one.switched_ms):
+        if not any(_orders(said, switch, before_ms) for said in story.said):
+            yield Finding(Kind.NOT_ORDERED, switch.new, f"at {switch.switched_ms}")
+        before_ms = switch.switched_ms
+
+
+def _orders(said: Said, switch: Switch, before_ms: int) -> bool:
+    is_in_time = said.began_ms <= switch.switched_ms and said.ended_ms >= before_ms
+    is_promotion = said.command[0] == "promote" and said.command[1] == switch.new
+    is_by_hand = said.command[0] == "recover" and switch.new in said.command
+    return is_in_time and (is_promotion or is_by_hand)
+
+
+def _held_up(story: Story) -> Iterator[Finding]:
+    if story.left_alone is None:
+        return
+    from_ms, until_ms = story.left_alone
+    for ack in story.acked:
+        if ack.who == FOLLOWER and from_ms <= ack.sent_ms < until_ms:
+            took_ms = ack.at_ms - ack.sent_ms
+            if took_ms > HELD_UP_MS:
+                yield Finding(Kind.HELD_UP, str(ack), f"took {took_ms} ms")
 
 
 def _doubled(story: Story) -> Iterator[Finding]:

@@ -1,34 +1,23 @@
-"""Rounds of promotions under load, each with a fault, each judged when everything is quiet."""
+"""Rounds of promotions under load, each with a fault, each judged when everything is quiet.
 
-import json
-import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+Two sets of topics are moved, each with applications and an operator of its own. A round moves one
+and meets it with a fault. The other one stays, or is moved or taken back meanwhile.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 from typing import Final
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
-
-from failover.client.faults import code_of
 from runtime.process.clock import wall_ms
 from tests.drill.cluster import DrillFailed
-from tests.drill.failover.applications import (
-    COMPACTED,
-    FORWARDED_GROUP,
-    GROUP,
-    PLAIN_GROUP,
-    TOPIC,
-    Applications,
-    run_applications,
-)
+from tests.drill.failover.actor import FIRST_S, Actor, can_give_up, create_topics
+from tests.drill.failover.applications import run_applications
 from tests.drill.failover.checker import Finding, Kind, check
 from tests.drill.failover.faulting import Faulting
-from tests.drill.failover.hook_checker import check_hooks
-from tests.drill.failover.logs import lags_of, read_positions, read_site
-from tests.drill.failover.operator import Operator
 from tests.drill.failover.planning import (
     DISASTERS,
     HARMLESS,
@@ -40,17 +29,13 @@ from tests.drill.failover.planning import (
     plan_round,
 )
 from tests.drill.failover.stage import Stage
-from tests.drill.failover.story import Story, Window
+from tests.drill.failover.subject import SETS, Subject
 from tests.failover.two_sites import pause
 
-PARTITIONS: Final = 2
 LEVEL_S: Final = 90.0
-FIRST_S: Final = 60.0
 BETWEEN_S: Final = 1.0
 TAKES_S: Final = 30.0
 """So soon the active site takes writes, once a promotion has ended."""
-CLOSED_S: Final = 25.0
-"""So soon an idle site is closed that is back in reach, or was opened by hand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,19 +66,16 @@ def drill(options: Options, tell: Callable[[str], None]) -> list[Judged]:
     """Run rounds until the first with a finding. Raises DrillFailed where nothing could begin."""
     options.folder.mkdir(parents=True, exist_ok=True)
     judged: list[Judged] = []
-    with options.open_pair(options.folder) as stage:
-        _create_topics(stage)
-        behind = stage.behind_endpoints
-        with run_applications(stage.applications, stage.clients, behind) as applications:
-            operator = Operator(stage=stage, applications=applications)
-            them = _Drill(stage=stage, applications=applications, operator=operator)
-            them.wait_begun()
-            end = monotonic() + options.seconds
-            for number in range(options.first, options.first + options.rounds):
-                if judged and (monotonic() > end or judged[-1].findings):
-                    break
-                judged.append(them.run(options.planned(options.seed, number)))
-                tell(line_of(judged[-1], options.seed))
+    with options.open_pair(options.folder) as stage, ExitStack() as running:
+        actors = [_actor(stage, running, subject) for subject in SETS]
+        them = _Drill(stage=stage, actors=actors)
+        them.wait_begun()
+        end = monotonic() + options.seconds
+        for number in range(options.first, options.first + options.rounds):
+            if judged and (monotonic() > end or judged[-1].findings):
+                break
+            judged.append(them.run(options.planned(options.seed, number)))
+            tell(line_of(judged[-1], options.seed))
     return judged
 
 
@@ -113,38 +95,36 @@ def line_of(judged: Judged, seed: int) -> str:
     return "\n".join(lines)
 
 
-def _create_topics(stage: Stage) -> None:
-    admin = AdminClient({**stage.clients["dc1"], "log_level": 0})
-    compacted = NewTopic(COMPACTED, 1, 1, config={"cleanup.policy": "compact"})
-    for topic, created in admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1), compacted]).items():
-        try:
-            created.result(FIRST_S)
-        except KafkaException as error:
-            raise DrillFailed(f"topic {topic}: {error}") from error
+def _actor(stage: Stage, running: ExitStack, subject: Subject) -> Actor:
+    """Have the applications of one set run; the default set's come by the endpoints, too."""
+    create_topics(stage, subject)
+    behind = stage.behind_endpoints if subject.topic_set == "default" else None
+    applications = running.enter_context(
+        run_applications(stage.applications, stage.clients, behind, subject)
+    )
+    return Actor.of(stage, applications)
 
 
 @dataclass(slots=True, kw_only=True)
 class _Drill:
-    """What lasts over rounds."""
+    """The sets that are moved, and what is done to them."""
 
     stage: Stage
-    applications: Applications
-    operator: Operator
-    windows: list[Window] = field(default_factory=list)
-    made: list[str] = field(default_factory=list)
-    deleted: set[str] = field(default_factory=set)
-    undisturbed: set[int] = field(default_factory=set)
-    """When promotions were begun whose controllers nobody disturbed."""
+    actors: Sequence[Actor]
+    threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2))
 
     def wait_begun(self) -> None:
         """Wait until records are mirrored, and the standby is closed. Raises DrillFailed."""
         deadline = monotonic() + FIRST_S
         while monotonic() < deadline:
-            self.applications.raise_faults()
+            for one in self.actors:
+                one.applications.raise_faults()
             said = self.stage.run("status")
-            if "dc2: standby, fenced" in said.text and len(self.applications.reads) > 5:
-                self.applications.try_both_sites()
-                self.applications.start_plain("dc1")
+            is_closed = said.text.count("dc2: standby, fenced") == len(self.actors)
+            if is_closed and all(len(one.applications.reads) > 5 for one in self.actors):
+                for one in self.actors:
+                    one.applications.try_both_sites()
+                    one.applications.start_plain("dc1")
                 return
             pause(1.0)
         raise DrillFailed(f"nothing was mirrored in {FIRST_S:g} s:\n{said.text}")
@@ -152,209 +132,167 @@ class _Drill:
     def run(self, at: Round) -> Judged:
         """Carry out a round and judge it."""
         began_s, from_ms = monotonic(), wall_ms()
-        is_merging = self.operator.is_merging()
+        [main] = (one for one in self.actors if one.subject.topic_set == at.topic_set)
+        [other] = (one for one in self.actors if one is not main)
+        were_merging = {one.subject: one.operator.is_merging() for one in self.actors}
         if Fault.OLD_WITNESS in {at.fault, at.again}:
             self.stage.copy_witness()
             pause(BETWEEN_S)
-        old, new = self.operator.active, self.operator.idle
-        self.operator.begin_round(at.end)
-        opened = self._lose(at, old)
-        faulting = self._faulting(at, old, new, opened)
-        self._stop_plain(at)
-        command = self._command(at, new)
-        self.stage.hooks.draw(at.hooks)
-        first = faulting.promote(command)
-        if at.what not in TAKEN_BACK:
-            self.stage.hooks.draw({})
-        self.stage.bring_back(*([old] if at.what in DISASTERS else []))
-        again = at.again
-        if again is not Fault.NOTHING and at.what not in TAKEN_BACK | {What.LEFT}:
-            self._go_on_with_fault(at, command, old, new, opened)
-        findings = self._end(at, command, new)
-        self.stage.hooks.draw({})
-        self.stage.bring_back()
-        self._close_windows(opened)
-        self.applications.start_plain(self.operator.active)
-        if not findings and not self.applications.wait_taken(self.operator.active, TAKES_S):
-            says = f"takes no write {TAKES_S:g} s after its promotion has ended"
-            findings.append(Finding(Kind.STUCK, self.operator.active, says))
+        for one in self.actors:
+            one.operator.begin_round(at.end)
+        moved = _Moved(drill=self, at=at, main=main, other=other)
+        findings = moved.carry_out()
+        for one in self.actors:
+            one.close_windows(moved.opened_by_hand)
+            one.applications.start_plain(one.operator.active)
+        until_ms = wall_ms()
+        findings += [] if findings else self._closed_for_good()
         findings += self._settle()
         is_harmless = {at.fault, at.again} <= HARMLESS and at.what is What.PROMOTION
-        is_quiet = is_harmless and not is_merging  # groups stay before what is merged late
-        is_quiet = is_quiet and at.endpoint is None
-        if is_harmless and not at.hooks and first.status == 0:
-            begun = (started_ms for started_ms, _ in self.operator.journals)
-            self.undisturbed.update(one for one in begun if one >= from_ms)
-        findings += check(self._story(from_ms if is_quiet else None))
-        findings += self._of_clients_and_hooks()
-        self.applications.go_on()
+        is_quiet = is_harmless and at.endpoint is None and moved.beside is None
+        if is_harmless and not at.hooks and moved.is_clean:
+            main.note_undisturbed(from_ms)
+        for one in self.actors:
+            # Groups stay before what is merged late.
+            once_from_ms = from_ms if is_quiet and not were_merging[one.subject] else None
+            is_left_alone = is_quiet and one is other
+            story = one.story(once_from_ms, (from_ms, until_ms) if is_left_alone else None)
+            findings += one.named([*check(story), *one.of_clients_and_hooks()])
+        for one in self.actors:
+            one.applications.go_on()
         pause(BETWEEN_S)
         return Judged(
             round=at,
-            was_hit=faulting.is_done,
+            was_hit=moved.was_hit,
             seconds=monotonic() - began_s,
             findings=findings,
-            acked=len(self.applications.acked),
+            acked=sum(len(one.applications.acked) for one in self.actors),
         )
 
-    # --- a round's parts ---
+    def note_switches(self) -> None:
+        """Keep what the witness knows of promotions of all sets."""
+        for one in self.actors:
+            one.operator.note_switches()
 
-    def _command(self, at: Round, new: str) -> list[str]:
-        lost = ["--source-lost", "--accept-loss", "--force"] if at.what in LOST else []
-        return ["promote", new, *lost]
-
-    def _lose(self, at: Round, old: str) -> list[tuple[str, int, str]]:
-        """Take the old site away as the round says; it may take writes when it is back."""
-        if at.what is What.DISASTER:
-            self.stage.sites[old].kill()
-        elif at.what in LOST:
-            self.stage.network.cut(old)
-        return [(old, wall_ms(), at.what.value)] if at.what in LOST else []
-
-    def _faulting(
-        self, at: Round, old: str, new: str, opened: list[tuple[str, int, str]]
-    ) -> Faulting:
-        return Faulting(
-            stage=self.stage,
-            applications=self.applications,
-            round=at,
-            old=old,
-            new=new,
-            note_switches=self.operator.note_switches,
-            made=self.made,
-            deleted=self.deleted,
-            opened=opened,
-        )
-
-    def _stop_plain(self, at: Round) -> None:
-        """Have the plain consumer leave, at once or while the promotion waits for it."""
-        if at.what in LOST or not at.plain_stays_s:
-            self.applications.start_plain(None)
-        else:
-            self.applications.stop_plain_after(at.plain_stays_s)
-
-    def _go_on_with_fault(
-        self,
-        at: Round,
-        command: Sequence[str],
-        old: str,
-        new: str,
-        opened: list[tuple[str, int, str]],
-    ) -> None:
-        """Give the command once more, and have another fault meet that."""
-        is_open = self.operator.look()
-        if is_open or self.operator.active != new:
-            again = replace(at, fault=at.again, again=Fault.NOTHING)
-            self._faulting(again, old, new, opened).promote(command)
-
-    def _end(self, at: Round, command: Sequence[str], new: str) -> list[Finding]:
-        """Have the promotion come to its end."""
-        if at.what in DISASTERS:
-            ended = self.operator.promote(command, new)
-        else:
-            self.stage.bring_back()
-            if at.what in TAKEN_BACK:
-                ended = self.operator.take_back(new)
-            elif at.what is What.LEFT:
-                ended = self.operator.wait_ended()
-            else:
-                ended = self.operator.promote(command, new)
-        return [] if ended is None else [Finding(Kind.STUCK, " ".join(ended.command), ended.text)]
-
-    def _close_windows(self, opened: Sequence[tuple[str, int, str]]) -> None:
-        until_ms = wall_ms() + int(1000 * CLOSED_S)
-        for site, from_ms, why in opened:
-            self.windows.append(Window(site=site, from_ms=from_ms, until_ms=until_ms, why=why))
+    def _closed_for_good(self) -> list[Finding]:
+        """Return which active site takes no writes."""
+        says = f"takes no write {TAKES_S:g} s after all promotions have ended"
+        return [
+            *(
+                finding
+                for one in self.actors
+                if not one.applications.wait_taken(one.operator.active, TAKES_S)
+                for finding in one.named([Finding(Kind.STUCK, one.operator.active, says)])
+            )
+        ]
 
     def _settle(self) -> list[Finding]:
         """Wait until nobody writes, all is decided and mirrored, and the groups have read it."""
         deadline = monotonic() + LEVEL_S
-        if not self.applications.rest():
-            return [Finding(Kind.STUCK, "records that no site has acknowledged for a minute")]
+        for one in self.actors:
+            if not one.applications.rest():
+                says = "records that no site has acknowledged for a minute"
+                return one.named([Finding(Kind.STUCK, says)])
         while True:
-            is_open = self.operator.look()
-            is_decided = self.operator.decide()
-            is_gone = self._delete_what_was_deleted()
-            missing = self._missing()
-            if is_decided and is_gone and not is_open and not missing:
+            unsettled = [(one, found) for one in self.actors if (found := one.unsettled())]
+            if not unsettled:
                 return []
             if monotonic() > deadline:
-                stuck = missing or [("promotion or divergence", self.stage.said[-1].text)]
-                return [Finding(Kind.STUCK, *stuck[0]), *self._state()]
+                shown = self.stage.run("status", program="mirror.cli")
+                stuck = [
+                    finding
+                    for one, found in unsettled
+                    for finding in one.named([Finding(Kind.STUCK, *found[0])])
+                ]
+                return [*stuck, Finding(Kind.STUCK, "mirror status", shown.text)]
             pause(1.0)
 
-    def _of_clients_and_hooks(self) -> Iterator[Finding]:
-        journals, calls = self.operator.journals.values(), self.stage.hooks.calls()
-        yield from check_hooks(journals, calls, self.undisturbed)
-        for failed in self.applications.failed:
-            yield Finding(Kind.FAILED, failed)
 
-    def _state(self) -> Iterator[Finding]:
-        shown = self.stage.run("status", program="mirror.cli")
-        yield Finding(Kind.STUCK, "mirror status", shown.text)
+@dataclass(slots=True, kw_only=True)
+class _Moved:
+    """One round as it is carried out: `main` is moved and met by the fault."""
 
-    def _missing(self) -> list[tuple[str, str]]:
-        """Return what is not on the other site, or was not read."""
-        active, idle = self.operator.active, self.operator.idle
-        copies = {name: read_site(site.bootstrap) for name, site in self.stage.sites.items()}
-        logs, saved = {name: copy.log for name, copy in copies.items()}, copies[active].saved
-        there = {where: {*log.values()} for where, log in logs[idle].items()}
-        seen = {(read.group, read.partition, read.value) for read in list(self.applications.reads)}
-        for where, log in logs[active].items():
-            for offset, value in log.items():
-                if where.topic in self.deleted or (active, where, offset) in saved:
-                    continue
-                if value not in there.get(where, ()):
-                    return [(f"{value} in {where}", f"is on {active}, not on {idle}")]
-                for group in self._groups():
-                    if where.topic == TOPIC and (group, where, value) not in seen:
-                        return [(f"{value} in {where}", f"on {active}, not read by {group}")]
-        return []
+    drill: _Drill
+    at: Round
+    main: Actor
+    other: Actor
+    opened_by_hand: list[tuple[str, int, str]] = field(default_factory=list)
+    was_hit: bool = False
+    is_clean: bool = False
+    """Nothing has kept the first command from its end."""
+    beside: "Future[list[Finding]] | None" = None
 
-    def _delete_what_was_deleted(self) -> bool:
-        """Delete copies of what was deleted on one site, as the mirror advises if that was meant.
+    def carry_out(self) -> list[Finding]:
+        """Move what is to be moved to its end; return what did not come to it."""
+        at, main, stage = self.at, self.main, self.main.stage
+        old, new = main.operator.active, main.operator.idle
+        self._lose(old)
+        main.give_up(at, old)
+        if at.is_beside_first:
+            self._begin_beside(old)
+        faulting = self._faulting(at, main, old, new)
+        main.stop_plain(at)
+        command = main.command(at, new)
+        stage.hooks.draw(at.hooks)
+        self.is_clean = faulting.promote(command).status == 0
+        self.was_hit = faulting.is_done
+        if at.what not in TAKEN_BACK:
+            stage.hooks.draw({})
+        stage.bring_back(*([old] if at.what in DISASTERS else []))
+        if at.again is not Fault.NOTHING and at.what not in TAKEN_BACK | {What.LEFT}:
+            self._go_on_with_fault(command, old, new)
+        if at.what not in DISASTERS:
+            stage.bring_back()
+        findings = main.named(main.end_promotion(at, command, new))
+        if self.beside is not None:
+            findings += self.other.named(self.beside.result())
+        stage.hooks.draw({})
+        stage.bring_back()
+        return findings
 
-        Tell whether there was none.
-        """
-        is_gone = True
-        for name in self.stage.sites:
-            admin = AdminClient({**self.stage.clients[name], "log_level": 0})
-            held = admin.list_topics(timeout=20).topics
-            for topic in self.deleted & {*held}:
-                is_gone = False
-                try:
-                    admin.delete_topics([topic])[topic].result(20)
-                except KafkaException as error:
-                    self.stage.note(wall_ms(), ("delete", topic), code_of(error) or 0, str(error))
-        return is_gone
+    def _lose(self, old: str) -> None:
+        """Take the old site away as the round says."""
+        if self.at.what is What.DISASTER:
+            self.main.stage.sites[old].kill()
+        elif self.at.what in LOST:
+            self.main.stage.network.cut(old)
 
-    def _story(self, once_from_ms: int | None) -> Story:
-        self.stage.run("divergence")
-        shown = self.stage.run("status", "--json", program="mirror.cli")
-        found = re.search(r"^\{.*", shown.text, re.MULTILINE | re.DOTALL)
-        lags = lags_of(json.loads(found[0])) if found and shown.status == 0 else []
-        active, sites = self.operator.active, self.stage.sites
-        copies = {name: read_site(site.bootstrap) for name, site in sites.items()}
-        return Story(
-            active=active,
-            acked=list(self.applications.acked),
-            reads=list(self.applications.reads),
-            said=list(self.stage.said),
-            switches=list(self.operator.switches.values()),
-            openings=list(self.operator.openings.values()),
-            logs={name: copy.log for name, copy in copies.items()},
-            positions={
-                group: read_positions(sites[active].bootstrap, group) for group in self._groups()
-            },
-            saved={name: copy.saved for name, copy in copies.items()},
-            ends={name: copy.ends for name, copy in copies.items()},
-            windows=list(self.windows),
-            lags=[lag for lag in lags if lag.source == active],
-            deleted=frozenset(self.deleted),
-            once_from_ms=once_from_ms,
-            forwarded=list(self.applications.forwarded),
+    def _faulting(self, at: Round, actor: Actor, old: str, new: str) -> Faulting:
+        def begin_beside() -> None:
+            self._begin_beside(old)
+
+        return Faulting(
+            console=actor.console,
+            applications=actor.applications,
+            round=at,
+            old=old,
+            new=new,
+            note_switches=self.drill.note_switches,
+            made=actor.made,
+            deleted=actor.deleted,
+            opened=self.opened_by_hand,
+            at_fault=begin_beside if actor is self.main else None,
         )
 
-    def _groups(self) -> Sequence[str]:
-        has_endpoints = self.stage.behind_endpoints is not None
-        return (GROUP, PLAIN_GROUP, *([FORWARDED_GROUP] if has_endpoints else []))
+    def _begin_beside(self, lost: str) -> None:
+        """Begin to move the other set in a thread, once a round."""
+        if self.at.beside is None or self.beside is not None:
+            return
+        if can_give_up(self.at.beside, self.other, lost):
+            self.beside = self.drill.threads.submit(self._move_other, self.at.beside)
+
+    def _move_other(self, at: Round) -> list[Finding]:
+        other = self.other
+        old, new = other.operator.active, other.operator.idle
+        other.give_up(at, old)
+        other.stop_plain(at)
+        command = other.command(at, new)
+        self._faulting(at, other, old, new).promote(command)
+        return other.end_promotion(at, command, new)
+
+    def _go_on_with_fault(self, command: Sequence[str], old: str, new: str) -> None:
+        """Give the command once more, and have another fault meet that."""
+        is_open = self.main.operator.look()
+        if is_open or self.main.operator.active != new:
+            again = replace(self.at, fault=self.at.again, again=Fault.NOTHING)
+            self._faulting(again, self.main, old, new).promote(command)

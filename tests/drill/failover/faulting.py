@@ -11,15 +11,18 @@ from functools import partial
 from time import monotonic
 from typing import Any, Final
 
+import yaml
 from confluent_kafka import KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from failover.journal.steps import ORDER, PromotionKind, StepName
 from runtime.process.clock import wall_ms
-from tests.drill.failover.applications import TOPIC, Applications
+from tests.drill.failover.applications import Applications
+from tests.drill.failover.console import Console
 from tests.drill.failover.planning import LOST, TAKEN_BACK, Fault, Round, What
 from tests.drill.failover.stage import Controller, Stage
 from tests.drill.failover.story import Said
+from tests.drill.failover.subject import PATTERN_OF_SECOND, TOPIC
 from tests.failover.two_sites import pause
 
 CONTROLLER_S: Final = 100.0
@@ -35,7 +38,7 @@ SIGNALS: Final = {"KILL": signal.SIGKILL, "STOP": signal.SIGSTOP, "HANGUP": sign
 class Faulting:
     """One round's fault; `old` and `new` are the sites between which the round moves."""
 
-    stage: Stage
+    console: Console
     applications: Applications
     round: Round
     old: str
@@ -46,14 +49,21 @@ class Faulting:
     deleted: set[str]
     opened: list[tuple[str, int, str]]
     """Idle sites that take writes from some time on, and why."""
+    at_fault: Callable[[], None] | None = None
+    """Done beside the fault."""
     is_done: bool = False
     _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(4))
     _later: list[Future[None]] = field(default_factory=list)
 
+    @property
+    def stage(self) -> Stage:
+        """Return what is hit."""
+        return self.console.stage
+
     def promote(self, command: Sequence[str]) -> Said:
         """Run the promotion up to whatever end the fault has it come to."""
         began_ms = wall_ms()
-        controller = self.stage.controller(*command)
+        controller = self.console.controller(*command)
         try:
             text = self._accompany(controller)
         finally:
@@ -61,7 +71,7 @@ class Faulting:
         for one in self._later:
             one.result()
         self._threads.shutdown()
-        return self.stage.note(began_ms, command, status, text)
+        return self.console.note(began_ms, command, status, text)
 
     def _accompany(self, controller: Controller) -> str:
         is_lost = self.round.what in LOST
@@ -108,9 +118,11 @@ class Faulting:
             endpoint = self.stage.endpoints[self.round.endpoint]
             endpoint.send(signal.SIGKILL)
             self._after(endpoint.ensure)
+        if self.at_fault is not None:
+            self.at_fault()
         if self.round.what is What.ABORT and self.round.fault is Fault.STOP_CONTROLLER:
             controller.send(signal.SIGSTOP)
-            self.stage.run("abort")  # a controller that wakes up behind it does nothing more
+            self.console.run("abort")  # a controller that wakes up behind it does nothing more
             controller.send(signal.SIGCONT)
         else:
             self._bring_about(controller)
@@ -193,7 +205,7 @@ class Faulting:
         """Have somebody lift a site's fence; what an idle site takes then has to be listed."""
         from_ms = wall_ms()
         fault = self.stage.open_by_hand(site)
-        self.stage.note(from_ms, ("open", site), 0, fault)
+        self.console.note(from_ms, ("open", site), 0, fault)
         self.opened.append((site, from_ms, "opened by hand"))
         pause(self.round.lasts_s)
 
@@ -207,15 +219,19 @@ class Faulting:
         more = ("--source-lost", "--accept-loss", "--force") if lost else ()
 
         def promote() -> None:
-            self.stage.run("promote", self.new, *more)
+            self.console.run("promote", self.new, *more)
 
         self._later.append(self._threads.submit(promote))
         pause(self.round.lasts_s)
 
     def _other_file(self) -> None:
         other = self.stage.folder / "other.yaml"
-        other.write_text(self.stage.file.read_text().replace(f"{TOPIC}.*", TOPIC))
-        self.stage.run("promote", self.new, file=other)
+        document = yaml.safe_load(self.stage.file.read_text())
+        of_second = [PATTERN_OF_SECOND] if "sets" in document["failover"] else []
+        for flow in document["flows"]:
+            flow["topics"] = [TOPIC, *of_second]
+        other.write_text(yaml.safe_dump(document))
+        self.console.run("promote", self.new, file=other)
 
     # --- topics; what is refused, as by a fence, is refused ---
 
@@ -223,7 +239,7 @@ class Faulting:
         return AdminClient({**self.stage.clients[self.old], "log_level": 0})
 
     def _make_topic(self) -> None:
-        topic = f"{TOPIC}-made-{self.round.number}"
+        topic = self.console.subject.made(self.round.number)
         with suppress(KafkaException):
             admin = self._admin()
             created = admin.create_topics([NewTopic(topic, 1, 1)], request_timeout=ADMIN_S)

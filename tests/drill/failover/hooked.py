@@ -55,7 +55,10 @@ class Told(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookLine:
-    """One line of the script: of which promotion, of which hook, and when."""
+    """One line of the script: of which promotion, of which hook, and when.
+
+    `topic_set` is the named set that moved, None for the default set's.
+    """
 
     started_ms: int
     epoch: int
@@ -63,6 +66,7 @@ class HookLine:
     hook: str
     at_ms: int
     told: Told
+    topic_set: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,9 @@ class DrilledHooks:
 def line_of(line: str) -> HookLine:
     """Return what a line of the script says: a key as `failover.hooks.occasion` makes it."""
     key, at_ms, told = line.split(" ")
-    started_ms, epoch, rest = key.split("-", 2)
+    named, _, own = key.partition("-")
+    topic_set = None if named.isdecimal() else named
+    started_ms, epoch, rest = (key if topic_set is None else own).split("-", 2)
     hook = next(name for name in NAMES if rest.endswith(f"-{name}"))
     return HookLine(
         started_ms=int(started_ms),
@@ -113,6 +119,7 @@ def line_of(line: str) -> HookLine:
         hook=hook,
         at_ms=int(at_ms),
         told=Told(told),
+        topic_set=topic_set,
     )
 
 

@@ -10,8 +10,9 @@ from confluent_kafka import TopicPartition as Wanted
 
 from mirror.report.status import FlowReport
 from runtime.diverged import OFFSET, PARTITION, RESTORED, SITE
-from tests.drill.failover.applications import COMPACTED, TOPIC, place_of
+from tests.drill.failover.applications import place_of
 from tests.drill.failover.story import KeyEnds, Lag, Saved, SiteOffset
+from tests.drill.failover.subject import Subject
 from wire.topic_partition import TopicPartition
 
 WITHIN_S: Final = 60
@@ -28,12 +29,12 @@ class Copy:
     ends: KeyEnds
 
 
-def read_site(bootstrap: str) -> Copy:
-    """Read all partitions of the drill's topics. Raises KafkaException."""
+def read_site(bootstrap: str, subject: Subject) -> Copy:
+    """Read all partitions of a subject's topics. Raises KafkaException."""
     log: dict[TopicPartition, dict[int, str]] = {}
     saved: dict[SiteOffset, str] = {}
     ends: dict[tuple[TopicPartition, str], str] = {}
-    for where, messages in _read(bootstrap).items():
+    for where, messages in _read(bootstrap, subject).items():
         if where.topic.endswith(DIVERGED):
             saved.update(_saved(where, messages))
             continue
@@ -42,7 +43,7 @@ def read_site(bootstrap: str) -> Copy:
             for message in messages
             if not _is_restored(message)
         }
-        if where.topic == COMPACTED:
+        if where.topic == subject.compacted:
             ends.update({(where, _text(one.key())): _text(one.value()) for one in messages})
     return Copy(log=log, saved=saved, ends=ends)
 
@@ -63,20 +64,20 @@ def _text(data: str | bytes | None) -> str:
     return data.decode() if isinstance(data, bytes) else data or ""
 
 
-def _read(bootstrap: str) -> dict[TopicPartition, list[Message]]:
+def _read(bootstrap: str, subject: Subject) -> dict[TopicPartition, list[Message]]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "drill-reader", **QUIET})
     try:
-        return _read_all(consumer)
+        return _read_all(consumer, subject)
     finally:
         consumer.close()
 
 
-def _read_all(consumer: Consumer) -> dict[TopicPartition, list[Message]]:
+def _read_all(consumer: Consumer, subject: Subject) -> dict[TopicPartition, list[Message]]:
     topics = consumer.list_topics(timeout=WITHIN_S).topics
     logs: dict[TopicPartition, list[Message]] = {}
     ends: dict[TopicPartition, int] = {}
     starts: list[Wanted] = []
-    for topic in [one for one in topics if one.startswith(TOPIC)]:
+    for topic in filter(subject.has, topics):
         for index in topics[topic].partitions:
             where = TopicPartition(topic, index)
             start, end = consumer.get_watermark_offsets(Wanted(topic, index), timeout=WITHIN_S)
@@ -96,24 +97,26 @@ def _read_all(consumer: Consumer) -> dict[TopicPartition, list[Message]]:
     return logs
 
 
-def read_positions(bootstrap: str, group: str) -> Mapping[TopicPartition, int]:
+def read_positions(bootstrap: str, group: str, topic: str) -> Mapping[TopicPartition, int]:
     """Return where a group is; partitions without a position are left out."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, **QUIET})
     try:
-        count = len(consumer.list_topics(TOPIC, timeout=WITHIN_S).topics[TOPIC].partitions)
-        wanted = [Wanted(TOPIC, index) for index in range(count)]
+        count = len(consumer.list_topics(topic, timeout=WITHIN_S).topics[topic].partitions)
+        wanted = [Wanted(topic, index) for index in range(count)]
         found = consumer.committed(wanted, timeout=WITHIN_S)
     finally:
         consumer.close()
-    return {TopicPartition(TOPIC, one.partition): one.offset for one in found if one.offset >= 0}
+    return {TopicPartition(topic, one.partition): one.offset for one in found if one.offset >= 0}
 
 
-def lags_of(document: Mapping[str, Any]) -> list[Lag]:
+def lags_of(document: Mapping[str, Any], subject: Subject) -> list[Lag]:
     """Return what `mirror status --json` says; what is unknown is no claim."""
     lags: list[Lag] = []
     flows: list[FlowReport] = document["flows"]  # only what is running claims anything
     for flow in flows:
-        source, target = flow["flow"].split("->")
+        if not subject.is_flow(flow["flow"]):
+            continue
+        source, target = flow["flow"].rpartition(":")[2].split("->")
         for one in flow["partitions"]:
             records = one["lag_records"]
             if records is not None and one["state"] == "streaming":

@@ -10,10 +10,11 @@ from failover.journal.journal import Journal
 from failover.journal.steps import PromotionState, StepName
 from runtime.process.clock import wall_ms
 from tests.drill.failover.applications import Applications
+from tests.drill.failover.console import Console
 from tests.drill.failover.planning import End
-from tests.drill.failover.stage import PATH, Stage
+from tests.drill.failover.stage import PATH
 from tests.drill.failover.story import Said, Switch, advised
-from tests.failover.promoting import open_witness
+from tests.failover.promoting import WitnessView, open_witness
 from tests.failover.two_sites import pause
 
 ENDED_S: Final = 200.0
@@ -26,7 +27,7 @@ FROM_EARLIEST_S: Final = 8.0
 class Operator:
     """Looks, repeats, aborts, recovers, and decides about what one site alone has."""
 
-    stage: Stage
+    console: Console
     applications: Applications
     switches: dict[int, Switch] = field(default_factory=dict)
     """By the time of the switch: a witness that is wiped forgets epochs."""
@@ -42,21 +43,27 @@ class Operator:
     @property
     def idle(self) -> str:
         """Return the site that is not active."""
-        return next(one for one in self.stage.sites if one != self.active)
+        return next(one for one in self.console.stage.sites if one != self.active)
 
     def look(self) -> bool:
         """Learn who is active; tell whether a promotion is under way or the witness is in doubt."""
-        said = self.stage.run("status", "--json")
+        said = self.console.run("status", "--json")
         is_open = self.note_switches()
         if said.status == 2:
             return self._recover(said)
-        self.active = json.loads(said.text[said.text.index("{") :])["active"]["site"]
+        shown = json.loads(said.text[said.text.index("{") :])
+        name = self.console.subject.topic_set
+        own = shown if name is None else shown["sets"][name]
+        self.active = own["active"]["site"]
         return is_open
 
     def note_switches(self) -> bool:
         """Keep the switches that the witness knows of; tell whether a promotion is unfinished."""
-        at = self.stage.at_witness
-        with open_witness(at.address, PATH, **at.client) as witness:
+        at = self.console.stage.at_witness
+        name = self.console.subject.topic_set
+        with open_witness(at.address, PATH, **at.client) as pair:
+            own = pair.paths if name in {None, "default"} else pair.paths.of_set(str(name))
+            witness = WitnessView(pair.client, own)
             if not witness.client.exists(witness.paths.journals):
                 return False
             journals = witness.journals()
@@ -73,11 +80,11 @@ class Operator:
 
     def _recover(self, refused: Said) -> bool:
         """Restore the witness as the runbook says; a person finds out which site takes writes."""
-        self.stage.run("recover")
-        said = self.stage.run("recover", "--write")
+        self.console.run("recover")
+        said = self.console.run("recover", "--write")
         if said.status != 0 and "--active" in said.text + refused.text:
             last = max(self.applications.acked, key=lambda ack: ack.at_ms)
-            said = self.stage.run("recover", "--active", last.site, "--write")
+            said = self.console.run("recover", "--active", last.site, "--write")
             if said.status == 0 and last.site != self.active:
                 self._note_switch_by_hand(last.site, said)
         return True
@@ -94,12 +101,12 @@ class Operator:
         A topic that was grown on an idle site has more partitions there: the operator insists.
         """
         deadline = monotonic() + ENDED_S
-        said = self.stage.said[-1]
+        said = self.console.said[-1]
         insisted: tuple[str, ...] = ()
         while self.look() or self.active != new:
             if monotonic() > deadline:
                 return said
-            said = self.stage.run(*command, *insisted)
+            said = self.console.run(*command, *insisted)
             insisted = ("--force",) if INSIST in said.text and "--force" not in command else ()
             if said.status != 0:
                 self.decide()
@@ -112,7 +119,7 @@ class Operator:
         while self.look() or (said is None and self.active != new):
             if monotonic() > deadline:
                 return said
-            said = self.stage.run("abort")
+            said = self.console.run("abort")
             pause(1.0)
         return None
 
@@ -121,7 +128,7 @@ class Operator:
         deadline = monotonic() + ENDED_S
         while self.look():
             if monotonic() > deadline:
-                return self.stage.said[-1]
+                return self.console.said[-1]
             pause(1.0)
         return None
 
@@ -130,7 +137,7 @@ class Operator:
 
         What is merged stays listed until it has come to the other site.
         """
-        said = self.stage.run("divergence")
+        said = self.console.run("divergence")
         wanted = advised(said)
         for flow, where in wanted:
             topic = where.partition(":")[0]
@@ -145,11 +152,11 @@ class Operator:
 
     def is_merging(self) -> bool:
         """Tell whether something waits for a failback to be appended to the other site."""
-        looks = [said for said in self.stage.said if said.command[0] == "divergence"]
+        looks = [said for said in self.console.said if said.command[0] == "divergence"]
         return bool(looks) and "they are merged" in looks[-1].text
 
     def _order(self, flow: str, where: str, end: End) -> None:
-        self.stage.run("restart", flow, where, end.value, program="mirror.cli")
+        self.console.run("restart", flow, where, end.value, program="mirror.cli")
 
     def begin_round(self, end: End) -> None:
         """Decide like this from now on."""

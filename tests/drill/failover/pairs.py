@@ -24,6 +24,7 @@ from tests.drill.failover.stage import (
     dressed,
     own_port,
 )
+from tests.drill.failover.subject import PATTERN_OF_SECOND, SECOND, TOPIC
 from tests.failover.two_sites import TIMEOUTS
 from tests.interop.peers import KAFKA_4_KRAFT
 from tests.interop.rights import KRAFT_AUTHORIZER, give
@@ -32,7 +33,7 @@ from tests.secured_cluster import USER
 
 HOST: Final = "127.0.0.1"
 SITES: Final = ("dc1", "dc2")
-PATTERN: Final = "drilled.*"
+PATTERN: Final = f"{TOPIC}.*"
 SESSION_MS: Final = 4_000
 QUICK: Final[Mapping[str, str]] = {
     "group.initial.rebalance.delay.ms": "0",
@@ -41,13 +42,15 @@ QUICK: Final[Mapping[str, str]] = {
 
 
 @contextmanager
-def bundled(folder: Path, overrides: Mapping[str, str] = MappingProxyType({})) -> Iterator[Stage]:
+def bundled(
+    folder: Path, overrides: Mapping[str, str] = MappingProxyType({}), *, has_sets: bool = False
+) -> Iterator[Stage]:
     """Run two bundled clusters of one broker each."""
     port = own_port()
     ways = {name: Way(own_port(), (HOST, own_port())) for name in SITES}
     pair = {name: _bundled_site(folder, name, way, overrides) for name, way in ways.items()}
     sections = {name: {"bootstrap": f"{HOST}:{way.port}"} for name, way in ways.items()}
-    file = _write(folder / "dc.yaml", sections, port)
+    file = _write(folder / "dc.yaml", sections, port, has_sets=has_sets)
     clients = {name: {"bootstrap.servers": one["bootstrap"]} for name, one in sections.items()}
     with (
         run_network(ways) as network,  # before the brokers, which find each other through it
@@ -80,7 +83,9 @@ def _bundled_site(
 
 
 @contextmanager
-def secured(folder: Path, overrides: Mapping[str, str] = MappingProxyType({})) -> Iterator[Stage]:
+def secured(
+    folder: Path, overrides: Mapping[str, str] = MappingProxyType({}), *, has_sets: bool = False
+) -> Iterator[Stage]:
     """Run two bundled clusters with TLS and a login at every door, witness and pages included.
 
     The relays are before the listeners for that. The drill itself looks at the logs over others.
@@ -91,7 +96,7 @@ def secured(folder: Path, overrides: Mapping[str, str] = MappingProxyType({})) -
     for site in pair.values():
         site.properties = doors.of_brokers_file
     sections = {name: doors.cluster(f"{HOST}:{way.port}") for name, way in ways.items()}
-    file = _write(folder / "dc.yaml", sections, port, doors)
+    file = _write(folder / "dc.yaml", sections, port, doors, has_sets=has_sets)
     clients = {name: doors.client(f"{HOST}:{way.port}") for name, way in ways.items()}
     with (
         run_network(ways) as network,
@@ -118,7 +123,7 @@ def _guarded_site(
 
 
 @contextmanager
-def apache(folder: Path) -> Iterator[Stage]:
+def apache(folder: Path, *, has_sets: bool = False) -> Iterator[Stage]:
     """Run two sites of Apache Kafka, whose applications are an ordinary user.
 
     The relays are before the listener that our programs use; applications have another one.
@@ -137,9 +142,9 @@ def apache(folder: Path) -> Iterator[Stage]:
             give(site, USER, ResourceType.TOPIC, "*", AclOperation.ALL)
             give(site, USER, ResourceType.GROUP, "*", AclOperation.ALL)
         own = {name: {"bootstrap": f"{HOST}:{way.port}"} for name, way in ways.items()}
-        file = _write(folder / "dc.yaml", own, port)
+        file = _write(folder / "dc.yaml", own, port, has_sets=has_sets)
         theirs = {name: one.section("SASL_PLAINTEXT") for name, one in secured.items()}
-        applications = _write(folder / "applications.yaml", theirs, port)
+        applications = _write(folder / "applications.yaml", theirs, port, has_sets=has_sets)
         clients = {name: one.client("SASL_PLAINTEXT") for name, one in secured.items()}
         login = {key: value for key, value in clients["dc1"].items() if "bootstrap" not in key}
         files, ways_in = (file, applications), _endpoints(applications, login)
@@ -169,7 +174,12 @@ def _endpoints(file: Path, login: Mapping[str, Any]) -> Endpoints:
 
 
 def _write(
-    file: Path, sites: Mapping[str, Mapping[str, Any]], port: int, doors: Doors | None = None
+    file: Path,
+    sites: Mapping[str, Mapping[str, Any]],
+    port: int,
+    doors: Doors | None = None,
+    *,
+    has_sets: bool,
 ) -> Path:
     tls = {} if doors is None else {"tls": doors.at_witness}
     pages = {} if doors is None else doors.at_pages
@@ -192,6 +202,7 @@ def _write(
                 "catch_up_timeout_ms": 10_000,
                 "source_lost_after_ms": 2_000,
                 "hooks": DrilledHooks(file.with_name(HOOKS)).install(),
+                **({"sets": {SECOND: {"topics": [PATTERN_OF_SECOND]}}} if has_sets else {}),
                 **TIMEOUTS,
             },
         )

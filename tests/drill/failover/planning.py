@@ -2,12 +2,13 @@
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
 from failover.journal.steps import ORDER, PromotionKind, StepName
 from tests.drill.failover.hooked import Mishap, plan_mishaps
+from tests.drill.failover.subject import SETS
 
 
 class What(Enum):
@@ -112,6 +113,12 @@ class Round:
     plain_stays_s: float = 0.0
     hooks: Mapping[str, Mishap] = field(default_factory=dict)
     endpoint: int | None = None
+    topic_set: str | None = None
+    """The set that moves; None where the file has no sets."""
+    beside: "Round | None" = None
+    """What becomes of the other set meanwhile; None where it stays."""
+    is_beside_first: bool = False
+    """The other set's promotion is begun at once, and else with the fault."""
 
     def __str__(self) -> str:
         where = "behind" if self.is_behind else f"{self.delay_s:.2f} s into"
@@ -119,7 +126,10 @@ class Round:
         hooks = "".join(f", {hook} {mishap.value}" for hook, mishap in self.hooks.items())
         killed = "" if self.endpoint is None else f", endpoint {self.endpoint} killed"
         fault = f"{self.fault.value} {where} {self.step}{again}{hooks}{killed}"
-        return f"{self.what.value}, {fault}, {self.end.value}"
+        of_set = "" if self.topic_set is None else f"{self.topic_set}: "
+        when = "at once" if self.is_beside_first else "at the fault"
+        beside = "" if self.beside is None else f"; beside it {when} {self.beside}"
+        return f"{of_set}{self.what.value}, {fault}, {self.end.value}{beside}"
 
 
 _WEIGHTS: Final = {
@@ -134,6 +144,40 @@ _WEIGHTS: Final = {
 
 def plan_round(seed: int, number: int) -> Round:
     """Return round `number` of a seed; it is the same whatever came before."""
+    main, luck = _plan_main(seed, number), random.Random(f"sets {seed} {number}")
+    moved, other = luck.sample([str(one.topic_set) for one in SETS], 2)
+    main = replace(main, topic_set=moved)
+    forgets = {main.fault, main.again} & {Fault.WIPE_WITNESS, Fault.OLD_WITNESS}
+    if forgets or main.what is What.FALSE_ALARM or luck.random() < 0.3:
+        return main
+    return replace(
+        main, beside=_plan_beside(luck, main, other), is_beside_first=luck.random() < 0.3
+    )
+
+
+def _plan_beside(luck: random.Random, main: Round, topic_set: str) -> Round:
+    """Return what becomes of the other set; its controller alone is hit.
+
+    Where a site is lost, the other set is given up there, too, if it is active there.
+    """
+    what = main.what if main.what in DISASTERS else luck.choice((What.PROMOTION, What.ABORT))
+    steps = ORDER[PromotionKind.SOURCE_LOST if what in LOST else PromotionKind.PLANNED]
+    if what in TAKEN_BACK:
+        steps = steps[: steps.index(StepName.SWITCH)]
+    return Round(
+        number=main.number,
+        what=what,
+        fault=luck.choice((Fault.NOTHING, Fault.KILL_CONTROLLER, Fault.STOP_CONTROLLER)),
+        step=luck.choice(steps),
+        is_behind=luck.random() < 0.6,
+        delay_s=luck.choice((0.0, 0.02, 0.1, 0.3)),
+        lasts_s=0.5,
+        end=main.end,
+        topic_set=topic_set,
+    )
+
+
+def _plan_main(seed: int, number: int) -> Round:
     luck = random.Random(f"failover {seed} {number}")
     what = luck.choices([*_WEIGHTS], [*_WEIGHTS.values()])[0]
     steps = ORDER[PromotionKind.SOURCE_LOST if what in LOST else PromotionKind.PLANNED]

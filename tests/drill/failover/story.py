@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 from wire.topic_partition import TopicPartition
 
+FOLLOWER: Final = "the producer that follows"
 Logs: TypeAlias = Mapping[str, Mapping[TopicPartition, Mapping[int, str]]]
 """By site and partition: the value at each offset."""
 SiteOffset: TypeAlias = tuple[str, TopicPartition, int]
@@ -159,6 +160,7 @@ class Story:
 
     `deleted` are topics that the drill has deleted. From `once_from_ms` on no fault
     excuses a record that is read again, or was written twice by a forwarded producer.
+    Between the times `left_alone` nothing was done but to move other topics.
     `positions` are those of each group, `saved` what each site has of what was set aside,
     `ends` its last value of each key. `openings` are promotions that had opened their site
     and were taken back.
@@ -178,6 +180,7 @@ class Story:
     lags: Sequence[Lag] = ()
     deleted: frozenset[str] = frozenset()
     once_from_ms: int | None = None
+    left_alone: tuple[int, int] | None = None
     forwarded: Sequence[Forwarded] = ()
 
 
@@ -191,7 +194,7 @@ _STATED: Final = re.compile(
     r" \(mirrored up to \d+, last known end (\d+)\)",
     re.MULTILINE,
 )
-_RESTART: Final = re.compile(r"`mirror restart (\S+) (\S+) --quarantine`")
+_RESTART: Final = re.compile(r"`mirror restart (\S+) (\S+) --quarantine(?: --set \S+)?`")
 
 
 @cache

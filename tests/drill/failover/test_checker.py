@@ -8,6 +8,7 @@ import pytest
 
 from tests.drill.failover.checker import Kind, check
 from tests.drill.failover.story import (
+    FOLLOWER,
     Acked,
     Forwarded,
     Lag,
@@ -71,7 +72,13 @@ STATED = "         drilled-0: at least 2 records, up to 2.0 s (mirrored up to 3,
 LOST_UP_TO = "  drilled-0: mirrored up to dc1 offset 3 (dc2 3)"
 
 
+ORDER = said(1, "", "promote", "dc2")
+"""The promotion that has switched was ordered."""
+
+
 def kinds(**changes: Any) -> set[Kind]:
+    if "said" in changes:
+        changes["said"] = [ORDER, *changes["said"]]
     return {finding.kind for finding in check(replace(KEPT, **changes))}
 
 
@@ -267,6 +274,39 @@ def test_a_stated_loss_is_understood_as_it_is_printed() -> None:
     text = f"{STATED}\n{unknown}"
     found = [(one.seconds, one.known_end) for one in stated_by(said(0, text, "promote", "dc2"))]
     assert found == [(2.0, 5), (None, 5)]
+
+
+def test_a_switch_that_nobody_has_ordered_for_these_topics_is_named() -> None:
+    assert {one.kind for one in check(replace(KEPT, said=[]))} == {Kind.NOT_ORDERED}
+    to_other_site = said(0, "", "promote", "dc1", "--set", "second")
+    assert Kind.NOT_ORDERED in {one.kind for one in check(replace(KEPT, said=[to_other_site]))}
+    too_late = replace(ORDER, began_ms=201, ended_ms=210)
+    assert {one.kind for one in check(replace(KEPT, said=[too_late]))} == {Kind.NOT_ORDERED}
+    by_hand = said(0, "", "recover", "--active", "dc2", "--write")
+    assert check(replace(KEPT, said=[by_hand])) == []
+
+
+def test_each_switch_needs_an_order_of_its_own() -> None:
+    back = Switch(started_ms=300, switched_ms=400, old="dc2", new="dc1")
+    again = Switch(started_ms=500, switched_ms=600, old="dc1", new="dc2")
+    ordered = said(1, "", "promote", "dc1", began=300, ended_ms=410)
+    found = check(replace(KEPT, switches=[SWITCH, back, again], said=[ORDER, ordered], acked=[]))
+    assert [one.of for one in found if one.kind is Kind.NOT_ORDERED] == ["dc2"]
+
+
+def test_a_record_that_waits_while_other_topics_are_moved_is_named() -> None:
+    slow = replace(acked("c", "dc2", 2, 20_000), sent_ms=300, who=FOLLOWER)
+    changes: dict[str, Any] = {"acked": [*KEPT.acked[:2], slow]}
+    assert kinds(**changes, left_alone=(250, 20_000)) == {Kind.HELD_UP}
+    assert kinds(**changes, left_alone=(301, 20_000)) == set()
+    assert kinds(**changes) == set()
+    by_others = {"acked": [*KEPT.acked[:2], replace(slow, who="pinned to dc2")]}
+    assert kinds(**by_others, left_alone=(250, 20_000)) == set()
+
+
+def test_advice_is_understood_with_its_set() -> None:
+    text = "`mirror restart dc1-dc2 drilled-second:0 --quarantine --set second` sets them aside"
+    assert advised(said(1, text, "divergence")) == [("dc1-dc2", "drilled-second:0")]
 
 
 def test_the_restarts_that_a_text_advises_are_found_once() -> None:

@@ -1,5 +1,7 @@
 """A few rounds of the drill: the others are for `make drill FAILOVER=1`."""
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,9 +25,13 @@ SECONDS = 60
 
 def planned(_: int, number: int) -> Round:
     what, fault, step = ROUNDS[number]
-    return Round(
+    first = Round(
         number=number, what=what, fault=fault, step=step, is_behind=True, delay_s=0.0, lasts_s=0.5
     )
+    if what not in {What.PROMOTION, What.ABORT}:
+        return replace(first, topic_set="default")
+    beside = replace(first, what=What.PROMOTION, fault=Fault.NOTHING, topic_set="default")
+    return replace(first, topic_set="second", beside=beside)
 
 
 def test_rounds_with_faults_between_steps_keep_what_was_promised(tmp_path: Path) -> None:
@@ -34,7 +40,7 @@ def test_rounds_with_faults_between_steps_keep_what_was_promised(tmp_path: Path)
         folder=tmp_path / "drill",
         seconds=SECONDS,
         rounds=len(ROUNDS),
-        open_pair=bundled,
+        open_pair=partial(bundled, has_sets=True),
         planned=planned,
     )
     judged = drill(options, lambda _: None)

@@ -142,6 +142,8 @@ def test_lines_of_the_script_are_read_whatever_hyphens_names_have() -> None:
         told=Told.DONE,
     )
     assert line_of("1-2-open-target-before-undo-before_open-target 3 begun").is_undone
+    of_set = line_of("second-1763-12-start-reverse-after-do-after_start-reverse 1764 done")
+    assert of_set == replace(line, topic_set="second")
 
 
 def test_a_round_has_the_same_mishaps_whatever_came_before() -> None:

@@ -1,7 +1,17 @@
 """Rounds are repeated by their seed and number, and all kinds of faults come."""
 
 from failover.journal.steps import ORDER, PromotionKind, StepName
-from tests.drill.failover.planning import ENDPOINTS, LOST, TAKEN_BACK, End, Fault, What, plan_round
+from tests.drill.failover.planning import (
+    DISASTERS,
+    ENDPOINTS,
+    LOST,
+    TAKEN_BACK,
+    End,
+    Fault,
+    What,
+    plan_round,
+)
+from tests.drill.failover.subject import SETS
 
 
 def test_a_round_is_the_same_whatever_came_before() -> None:
@@ -32,6 +42,20 @@ def test_a_disaster_leaves_its_lost_site_alone() -> None:
     assert {at.what for at in lost} == LOST
     faults = {at.fault for at in lost} | {at.again for at in lost}
     assert not [fault for fault in faults if fault.name.endswith("_SOURCE")]
+
+
+def test_each_set_is_moved_alone_and_beside_the_other_one() -> None:
+    rounds = [plan_round(5, number) for number in range(800)]
+    assert {at.topic_set for at in rounds} == {one.topic_set for one in SETS}
+    beside = [at.beside for at in rounds if at.beside is not None]
+    assert 300 < len(beside) < 700
+    assert {one.what for one in beside} == {What.PROMOTION, What.ABORT, *DISASTERS}
+    for at in rounds:
+        if at.beside is not None:
+            assert at.beside.topic_set != at.topic_set
+            assert (at.beside.what in DISASTERS) == (at.what in DISASTERS)
+            assert not {at.fault, at.again} & {Fault.WIPE_WITNESS, Fault.OLD_WITNESS}
+    assert {at.is_beside_first for at in rounds if at.beside is not None} == {True, False}
 
 
 def test_endpoints_are_killed_in_every_second_round() -> None:
