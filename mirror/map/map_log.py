@@ -10,7 +10,9 @@ depend on order, so writing the same again is harmless.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from secrets import randbelow
 from typing import Final, TypeAlias
 
 import trio
@@ -32,6 +34,7 @@ from runtime.coordination.map_writers import (
     number_record,
 )
 from runtime.process.clock import now_ms
+from runtime.producer_ids import MOST_OWNER, mirror_id
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
 from wire.net.errors import NetworkFault
@@ -168,11 +171,17 @@ class MapLog:
             )
 
     async def ensure_producer(self) -> None:
-        """Have a producer of the mirrored records; for the worker that leads the flow alone."""
+        """Have a producer of the mirrored records; for the worker that leads the flow alone.
+
+        Its id is none that a broker gives out: a producer that comes from a lost site with its own
+        would be taken for the mirror, by the brokers and by the flow back.
+        """
         if self.state.producer is None:
             await self.catch_up()
         if self.state.producer is None:
-            producer = await self._new_producer()
+            given = await self._new_producer()
+            marked = mirror_id(given.producer_id, luck=1 + randbelow(MOST_OWNER))
+            producer = replace(given, producer_id=marked)
             await self.write(lambda: [map_records.mirror_producer(producer)])
 
     async def catch_up(self) -> None:

@@ -25,6 +25,7 @@ from offset_translation.map_records import (
 )
 from offset_translation.runs import Place
 from runtime.coordination.map_writers import number_record
+from runtime.producer_ids import MOST_GIVEN
 from tests.clusters import RunningCluster, run_cluster
 from tests.doubles.map_writers import MemoryWriters
 from wire.net import open_cluster
@@ -74,6 +75,21 @@ async def test_a_fenced_worker_writes_nothing_and_what_it_wrote_before_is_read(
         late.state.advance({TopicPartition("t", 0): 3, TopicPartition("t", 1): 1})
         assert late.state.maps[TopicPartition("t", 0)].mirrored_source_end == 10
         assert late.state.maps[TopicPartition("t", 1)].mirrored_source_end == 8
+
+
+async def test_records_are_mirrored_under_an_id_that_no_broker_gives_out(
+    cluster: RunningCluster,
+) -> None:
+    """A producer of the lost site may have any id of those, and goes on with it at this one."""
+    async with open_cluster(cluster.addresses, client_id="test") as client:
+        map_log = MapLog(client, "dc7", 1, MemoryWriters())
+        await map_log.load()
+        await map_log.ensure_producer()
+        assert map_log.writer.producer_id <= MOST_GIVEN < map_log.producer.producer_id
+        later = MapLog(client, "dc7", 1, MemoryWriters())
+        await later.load()
+        await later.ensure_producer()
+        assert later.producer == map_log.producer
 
 
 async def test_a_worker_that_has_written_nothing_can_be_fenced_too(
