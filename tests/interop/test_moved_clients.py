@@ -63,6 +63,9 @@ LOOKING_AGAIN_S: Final = 10.0
 FORWARDING_S: Final = 5.0
 OFTEN_MS: Final = 1_000
 """So often clients that are to look again ask for the way while nothing is wrong."""
+SESSIONS_MS: Final = "30000"
+"""With 3 s, as elsewhere in these tests, kafkajs stands still within minutes: it takes the answer
+to whatever is under way for that of the login it renews."""
 LOGIN: Final = {"SASL_USER": USER, "SASL_PASSWORD": RIGHT}
 
 Site: TypeAlias = RunningCluster | KafkaCluster
@@ -128,7 +131,8 @@ def bundled(folder: Path, witness: str) -> Iterator[Ground]:
 @contextmanager
 def apache(folder: Path, _: str) -> Iterator[Ground]:
     """Run sites that are closed by rights; applications and the endpoint are an ordinary user."""
-    with stage(folder, KAFKA_4_KRAFT, KAFKA_4_KRAFT, topics=f"{TOPIC}.*") as at:
+    sessions = {"connections.max.reauth.ms": SESSIONS_MS}
+    with stage(folder, KAFKA_4_KRAFT, KAFKA_4_KRAFT, topics=f"{TOPIC}.*", more=sessions) as at:
         for site in (at.dc1.cluster, at.dc2.cluster):
             give(site, USER, ResourceType.TOPIC, "*", AclOperation.ALL)
             give(site, USER, ResourceType.GROUP, "*", AclOperation.ALL)
