@@ -43,7 +43,11 @@ async def wait_agreement(question: str) -> None:
     terminal = sys.stdin.fileno()
     _ask(question)
     await trio.lowlevel.wait_readable(terminal)
-    _require_yes(os.read(terminal, LONGEST_ANSWER).decode(errors="replace"))
+    try:
+        answer = os.read(terminal, LONGEST_ANSWER)
+    except OSError:  # EIO: the terminal is gone, and nobody has said yes
+        answer = b""
+    _require_yes(answer.decode(errors="replace"))
 
 
 def _ask(question: str) -> None:

@@ -58,6 +58,8 @@ def _keys_of(document: Any, path: str) -> Iterator[str]:
             inner = "<name>" if path in NAMED else name
             if path == "flows[].throttle.topics":
                 inner = "<pattern>"
+            if path == "log.levels":
+                inner = "<logger>"
             yield from _keys_of(value, f"{path}.{inner}".lstrip("."))
     elif isinstance(document, list) and document and isinstance(document[0], dict):
         for item in document:

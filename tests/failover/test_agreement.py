@@ -56,11 +56,18 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self.ours, text.encode())
 
+    def hang_up(self) -> None:
+        os.close(self.ours)
+
     def close(self) -> str:
         """Return what has been shown."""
+        self.leave()
+        return shown_by(self.ours)
+
+    def leave(self) -> None:
+        """Take the program's end away."""
         for stream in self._streams:
             stream.close()
-        return shown_by(self.ours)
 
 
 @pytest.fixture
@@ -111,6 +118,24 @@ async def test_anything_but_a_yes_begins_nothing(
     with trio.fail_after(10), pytest.raises(NotAgreed, match="nothing was changed"):
         await promote(options)
     terminal.close()
+    assert BEGUN == []
+
+
+async def test_a_terminal_that_goes_away_begins_nothing(
+    options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Terminal(monkeypatch)
+
+    async def hang_up() -> None:
+        await wait_all_tasks_blocked(0.05)
+        assert options.is_asking
+        terminal.hang_up()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(hang_up)
+        with pytest.raises(NotAgreed, match="nothing was changed"):
+            await promote(options)
+    terminal.leave()
     assert BEGUN == []
 
 
