@@ -1,7 +1,7 @@
 """A broker's metrics: plain numbers, gathered when Prometheus asks."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -14,7 +14,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from broker.log.cleaner_metrics import CleanerState
-from broker.replication.health import ReplicationHealth
+from broker.partition_gauges import HeldCounts
+from broker.replication.isr_changes import IsrCounts
 
 BUCKETS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
@@ -68,14 +69,11 @@ class RequestMetrics:
 class BrokerState:
     """The broker's present state as a scrape shows it."""
 
-    leader_count: int
-    partition_count: int
+    held: HeldCounts
     offline_partitions: int
     offline_log_folders: int
     is_controller: bool
-    log_bytes: Iterable[tuple[str, int, int]]
-    log_end_offsets: Iterable[tuple[str, int, int]]
-    replication: ReplicationHealth = field(default_factory=ReplicationHealth)
+    isr: IsrCounts
     cleaner: CleanerState | None = None
     """None where log.cleaner.enable=false."""
 
@@ -99,7 +97,9 @@ class BrokerCollector(Collector):
     def _request_metrics(self) -> Iterator[Metric]:
         counted = self._requests
         latency = HistogramMetricFamily(
-            "broker_request_seconds", "Time from a whole request to its answer", labels=["api"]
+            "broker_request_duration_seconds",
+            "Time from a whole request to its answer",
+            labels=["api"],
         )
         for api, measured in list(counted.latency.items()):
             latency.add_metric([api], measured.cumulative(), measured.total_s)
@@ -131,8 +131,8 @@ class BrokerCollector(Collector):
     def _state_metrics(self) -> Iterator[Metric]:
         state = self._state()
         for name, text, value in (
-            ("leaders", "Partitions led by this broker", state.leader_count),
-            ("replicas", "Partitions held by this broker", state.partition_count),
+            ("leaders", "Partitions led by this broker", state.held.led),
+            ("replicas", "Partitions held by this broker", state.held.held),
             (
                 "offline_partitions",
                 "Partitions of the cluster without a leader",
@@ -146,57 +146,49 @@ class BrokerCollector(Collector):
             ("is_controller", "1 on the controller, else 0", int(state.is_controller)),
         ):
             yield GaugeMetricFamily(f"broker_{name}", text, value=value)
-        yield from _replication_metrics(state.replication)
+        yield from _replication_metrics(state.held, state.isr)
         if state.cleaner is not None:
             yield from _cleaner_metrics(state.cleaner)
-        for name, text, values in (
-            ("log_size_bytes", "Bytes of one partition's segments", state.log_bytes),
-            ("log_end_offset", "The next offset of one partition", state.log_end_offsets),
-        ):
-            family = GaugeMetricFamily(f"broker_{name}", text, labels=["topic", "partition"])
-            for topic, partition, value in values:
-                family.add_metric([topic, str(partition)], value)
-            yield family
 
 
-def _replication_metrics(health: ReplicationHealth) -> Iterator[Metric]:
+def _replication_metrics(held: HeldCounts, isr: IsrCounts) -> Iterator[Metric]:
     for name, text, value in (
         (
             "under_replicated_partitions",
             "Partitions led by this broker with a replica that is not in sync",
-            health.under_replicated_partitions,
+            held.under_replicated,
         ),
         (
             "under_min_isr_partitions",
             "Partitions led by this broker that refuse acks=all for min.insync.replicas",
-            health.under_min_isr_partitions,
+            held.under_min_isr,
         ),
     ):
         yield GaugeMetricFamily(f"broker_{name}", text, value=value)
     yield CounterMetricFamily(
-        "broker_isr_shrinks", "Times that replicas left an ISR", value=health.isr_shrinks
+        "broker_isr_shrinks", "Times that replicas left an ISR", value=isr.shrinks
     )
     yield CounterMetricFamily(
-        "broker_isr_expands", "Times that replicas joined an ISR", value=health.isr_expands
+        "broker_isr_expands", "Times that replicas joined an ISR", value=isr.expands
     )
-    lag = GaugeMetricFamily(
-        "broker_follower_lag",
-        "Records that a follower of this leader has not fetched",
-        labels=["topic", "partition", "follower"],
-    )
-    for topic, partition, follower, records in health.follower_lag:
-        lag.add_metric([topic, str(partition), str(follower)], records)
-    yield lag
 
 
 def _cleaner_metrics(state: CleanerState) -> Iterator[Metric]:
-    """Kafka's gauges of LogCleaner and LogCleanerManager, under their names."""
-    for name, value in state.gauges.items():
-        text = f"Kafka's {name.replace('_', '-')} of the log cleaner"
+    """Kafka's gauges of LogCleaner and LogCleanerManager, in seconds and ratios."""
+    for name, kafkas, scale in (
+        ("max_buffer_utilization_ratio", "max_buffer_utilization_percent", 100),
+        ("cleaner_recopy_ratio", "cleaner_recopy_percent", 100),
+        ("max_clean_time_seconds", "max_clean_time_secs", 1),
+        ("max_compaction_delay_seconds", "max_compaction_delay_secs", 1),
+        ("max_dirty_ratio", "max_dirty_percent", 100),
+        ("time_since_last_run_seconds", "time_since_last_run_ms", 1_000),
+    ):
+        text = f"Kafka's {kafkas.replace('_', '-')} of the log cleaner"
+        value = state.gauges[kafkas] / scale
         yield GaugeMetricFamily(f"broker_log_cleaner_{name}", text, value=value)
     for slot, (name, text) in enumerate(
         (
-            ("uncleanable_partitions_count", "Partitions not compacted until a restart"),
+            ("uncleanable_partitions", "Partitions not compacted until a restart"),
             ("uncleanable_bytes", "Dirty bytes of partitions not compacted until a restart"),
         )
     ):

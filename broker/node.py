@@ -8,7 +8,6 @@ from functools import partial
 from typing import Final, NamedTuple
 
 import trio
-from prometheus_client import CollectorRegistry
 
 from broker.ages import Ages
 from broker.apis.table import APIS
@@ -32,10 +31,10 @@ from broker.log.log_manager import CareIntervals, LogManager
 from broker.log.results import StorageError
 from broker.metadata_cache import MetadataCache
 from broker.metrics import BrokerCollector, BrokerState, RequestMetrics
+from broker.partition_gauges import PartitionGauges
 from broker.producer_ids import ProducerIds
 from broker.quotas.entity import QuotaEntity
 from broker.registration import BrokerRegistrar
-from broker.replication.health import health_of
 from broker.replication.partition import Partition
 from broker.replication.partitions import Partitions
 from broker.replication.running import Replication
@@ -53,6 +52,7 @@ from broker.zookeeper.login import access_of
 from broker.zookeeper.store import Change, ClusterStore
 from broker.zookeeper.taking_over import take_over
 from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperFault, open_zookeeper
+from runtime.pages.exposition import program_registry
 from runtime.pages.metrics import serve_metrics
 from runtime.process import clock as wall
 from runtime.process.open_files import allow_many_files
@@ -130,6 +130,7 @@ class BrokerNode:
             self.clock,
             self.replication.surroundings(),
         )
+        self.partition_gauges = PartitionGauges(self.partitions)
         self.partitions.fetch_sessions.slots = config.max_incremental_fetch_session_cache_slots
         self.controller = Controller(
             config.broker_id,
@@ -204,20 +205,16 @@ class BrokerNode:
         return self.broker_id in self.metadata.brokers
 
     def state(self) -> BrokerState:
-        """Return what a scrape shows."""
-        held = list(self.partitions)
+        """Return what a scrape shows, behind `partition_gauges.lines`."""
         topics = self.metadata.topics().values()
         return BrokerState(
-            leader_count=sum(partition.is_led_here for partition in held),
-            partition_count=len(held),
+            held=self.partition_gauges.counts,
             offline_partitions=sum(
                 part.leader < 0 for topic in topics for part in topic.partitions.values()
             ),
             offline_log_folders=len(self.logs.offline),
             is_controller=self.controller.is_active,
-            log_bytes=[(part.topic, part.index, part.log.size_bytes) for part in held],
-            log_end_offsets=[(part.topic, part.index, part.log_end_offset) for part in held],
-            replication=health_of(held, self.replication.isr_changes.counts),
+            isr=self.replication.isr_changes.counts,
             cleaner=None if self.cleaner is None else self.cleaner.state(),
         )
 
@@ -463,7 +460,7 @@ async def _start_metrics(node: BrokerNode, nursery: trio.Nursery) -> int | None:
     """Serve /metrics and /health where metrics.port says so."""
     if node.config.metrics_port < 0:
         return None
-    registry = CollectorRegistry()
+    registry = program_registry("broker")
     registry.register(BrokerCollector(node.metrics, node.state))
     port = await nursery.start(
         partial(
@@ -472,6 +469,7 @@ async def _start_metrics(node: BrokerNode, nursery: trio.Nursery) -> int | None:
             node.config.metrics_port,
             ready=node.is_ready,
             registry=registry,
+            many=node.partition_gauges.lines,
         )
     )
     return int(port)

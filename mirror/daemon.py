@@ -9,20 +9,20 @@ from functools import partial
 from typing import Final
 
 import trio
-from prometheus_client import generate_latest
-from prometheus_client.registry import REGISTRY
 
 from mirror.flow.run_decision import Role
 from mirror.flow.runner import FlowRunner
 from mirror.reload import reloaded
 from mirror.report.exporter import FlowCollector
-from mirror.report.pages import many_gauges, status_page
+from mirror.report.gauges import many_gauges
+from mirror.report.pages import status_page
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition_state import PartitionState
 from runtime.configuration.config import Configuration, ConfigurationError, load
 from runtime.configuration.reading.addresses import in_brackets, parse_address
 from runtime.coordination.witness import WorkerInfo
-from runtime.pages.metrics import METRICS_TYPE, serve_metrics
+from runtime.pages.exposition import program_registry
+from runtime.pages.metrics import serve_metrics
 from runtime.process.clock import now_ms
 from runtime.process.signals import cancel_on_signal, take_held_hangups
 
@@ -50,16 +50,17 @@ async def run_daemon(configuration: Configuration) -> None:
     async def status() -> tuple[str, bytes]:
         return "application/json", await status_page(runners, pid=pid, started_ms=started_ms)
 
-    async def metrics() -> tuple[str, bytes]:
-        return METRICS_TYPE, generate_latest(REGISTRY) + (await many_gauges(runners)).encode()
-
+    registry = program_registry("mirror")
+    registry.register(FlowCollector(runners))
     until_asked = trio.CancelScope()
     async with trio.open_nursery() as nursery:
         await nursery.start(cancel_on_signal, until_asked)
         serve = partial(
             serve_metrics,
             ready=partial(is_ready, runners),
-            routes={"/status": status, "/metrics": metrics},
+            routes={"/status": status},
+            registry=registry,
+            many=partial(many_gauges, runners, pages.granularity),
             door=pages.door,
         )
         port = await nursery.start(serve, pages.host, pages.mirror_port)
@@ -77,7 +78,6 @@ async def run_daemon(configuration: Configuration) -> None:
                 runner = FlowRunner(of_set, flow, worker, FlowMeasurements(flow.name))
                 runners.append(runner)
                 nursery.start_soon(runner.run)
-        REGISTRY.register(FlowCollector(runners))
         names = ", ".join(runner.config.name for runner in runners)
         _LOG.info("flows %s; metrics on port %d", names, port)
         await nursery.start(_reload_on_hangup, configuration, runners)

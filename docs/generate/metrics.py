@@ -11,6 +11,8 @@ from prometheus_client.core import Metric
 
 from broker.log.cleaner_metrics import CleanerMetrics, CleanerState
 from broker.metrics import BrokerCollector, BrokerState, RequestMetrics
+from broker.partition_gauges import FAMILIES, HeldCounts
+from broker.replication.isr_changes import IsrCounts
 from docs.generate.markdown import literal, page, section, sentence, table
 from failover.bootstrap.active_site import FollowedSite
 from failover.bootstrap.endpoint_metrics import EndpointCollector
@@ -23,9 +25,11 @@ from failover.serve.readiness import ReadinessCollector
 from failover.serve.rehearsal_metrics import RehearsalCollector
 from failover.view.status import Status
 from mirror.report.exporter import FlowCollector
-from mirror.report.pages import GAUGES
+from mirror.report.gauges import families
+from runtime.configuration.metrics_section import Granularity
 from runtime.configuration.rehearsal_section import RehearsalConfig
 from runtime.coordination.witness import ActiveSite
+from runtime.pages.exposition import ManyFamily, program_registry
 from spark_audit.result.prometheus import VerdictCollector
 from spark_audit.result.verdict import Answer, Verdict
 
@@ -33,6 +37,8 @@ ALERTS: Final = Path(__file__).parents[2] / "deploy" / "prometheus" / "alerts.ym
 
 _TEMPLATE: Final = re.compile(r"\{\{ \$(?:labels\.)?(\w+)[^}]*\}\}")
 """What Prometheus fills in."""
+
+_EACH: Final = Granularity.PARTITION
 
 INTRODUCTION: Final = """
 Every program serves `/metrics`, `/health/live` and `/health/ready` over HTTP. A value that a
@@ -48,14 +54,15 @@ def metrics_page() -> str:
     return page(
         "Metrics and alerts",
         INTRODUCTION,
-        section("`mirror run`", _table([*_rows(_mirror()), *_many()])),
+        section("Every program", _table(_rows(program_registry("mirror").collect()))),
+        section("`mirror run`", _table([*_rows(_mirror()), *_many(families(_EACH))])),
         section(
             "`failover serve`",
             _table(_rows(_failover())),
         ),
         section("`failover bootstrap`", _table(_rows(_bootstrap()))),
         section("`spark-audit`", _table(_rows(_audit()))),
-        section("Bundled brokers", _table(_rows(_broker()))),
+        section("Bundled brokers", _table([*_rows(_broker()), *_many(FAMILIES)])),
         section("Alerts", ALERTS_ARE, _alerts()),
     )
 
@@ -87,9 +94,9 @@ def _rows(families: Iterable[Metric]) -> Iterator[Row]:
         yield _row(name, family.type, labels, family.documentation)
 
 
-def _many() -> Iterator[Row]:
-    for name, (text, labels) in GAUGES.items():
-        yield _row(name, "gauge", labels, text)
+def _many(families: Iterable[ManyFamily]) -> Iterator[Row]:
+    for one in families:
+        yield _row(one.name, one.kind, one.labels, one.text)
 
 
 def _row(name: str, kind: str, labels: Iterable[str], text: str) -> Row:
@@ -134,16 +141,14 @@ def _audit() -> Iterable[Metric]:
 def _broker() -> Iterable[Metric]:
     cleaner = CleanerMetrics(dedupe_buffer_size=1, last_run_ms=0)
     state = BrokerState(
-        leader_count=0,
-        partition_count=0,
+        held=HeldCounts(),
         offline_partitions=0,
         offline_log_folders=0,
         is_controller=False,
-        log_bytes=(),
-        log_end_offsets=(),
+        isr=IsrCounts(),
         cleaner=CleanerState(gauges=cleaner.gauges(0), uncleanable={}),
     )
-    return BrokerCollector(RequestMetrics(), lambda: state).collect()
+    yield from BrokerCollector(RequestMetrics(), lambda: state).collect()
 
 
 def _alerts() -> str:

@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import Final
 
 import trio
-from prometheus_client import CollectorRegistry
 
 from failover.bootstrap.active_site import FollowedSite, SiteFollower
 from failover.bootstrap.addresses import BrokerNames, BrokerPorts
@@ -35,6 +34,7 @@ from failover.bootstrap.the_way import NotTheWay
 from runtime.configuration.bootstrap_section import BootstrapConfig
 from runtime.configuration.config import ClusterConfig, Configuration, ConfigurationError
 from runtime.configuration.reading.addresses import in_brackets
+from runtime.pages.exposition import program_registry
 from runtime.pages.metrics import AddressInUse, serve_metrics
 from runtime.pages.set_metrics import SetsCollector
 from runtime.pair.opening import open_clusters
@@ -290,7 +290,7 @@ async def serve_bootstrap(
         for name, of_set in by_set.items():
             counts[name], port = await tasks.start(_serve_set, of_set, followed[name])
             ports.append(port)
-        registry = CollectorRegistry()
+        registry = program_registry("failover-bootstrap")
         registry.register(SetsCollector(counts))
         metrics_port = await tasks.start(
             partial(

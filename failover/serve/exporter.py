@@ -14,7 +14,6 @@ from functools import partial
 from typing import Final
 
 import trio
-from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -43,6 +42,7 @@ from runtime.configuration.topic_sets import DEFAULT_SET
 from runtime.configuration.witness_session import open_witness
 from runtime.coordination.witness import WitnessGarbled
 from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperFault
+from runtime.pages.exposition import program_registry
 from runtime.pages.metrics import serve_metrics
 from runtime.pages.set_metrics import SetsCollector
 from runtime.pair.evidence import Agreed, judge
@@ -153,7 +153,7 @@ def _promotions(status: Status) -> Iterator[Metric]:
     labels = ["site", "kind", "state"]
     values = [last.site, last.kind.value, last.state.value]
     ended = GaugeMetricFamily(
-        "failover_last_promotion_start_seconds", "Unix time of its command", labels=labels
+        "failover_last_promotion_start_timestamp_seconds", "Unix time of its command", labels=labels
     )
     ended.add_metric(values, last.started_ms / 1000)
     yield ended
@@ -179,7 +179,7 @@ async def serve(
     by_set = configuration.by_set()
     collectors = {name: StatusCollector() for name in by_set}
     readiness = {name: ReadinessCollector() for name in configuration.sets.of_applications}
-    registry = CollectorRegistry()
+    registry = program_registry("failover")
     registry.register(
         SetsCollector(
             {

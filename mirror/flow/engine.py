@@ -22,6 +22,7 @@ from mirror.forward.fetchers import SourceFetchers
 from mirror.forward.open_transactions import OpenTransactions
 from mirror.forward.source import RecordWay
 from mirror.forward.writers import TargetWriters
+from mirror.groups.group_lags import GroupLags
 from mirror.groups.sync import GroupSync
 from mirror.map.foreign_watch import ForeignWatch
 from mirror.map.map_log import MapLog
@@ -76,6 +77,7 @@ class Engine:
             flow.mirrors,
         )
         self.groups = GroupSync(flow.for_groups, links, writers.checkpoints)
+        self.group_lags = GroupLags(self.groups.groups, flow.partitions)
         self.discovery = Discovery(flow.for_discovery, links, self.map_log)
         self.acls = AclFollower(flow.live_config, flow.share, links)
         self.mirrormaker = MirrorMakerTopics(flow.live_config, flow.partitions, flow.gate, links)
@@ -138,7 +140,7 @@ class Engine:
             ):
                 nursery.start_soon(keep_at_work, task, self.task_fault)
             of_all = (
-                *(self.peer_progress, self.groups, self.acls, self.mirrormaker),
+                *(self.peer_progress, self.groups, self.group_lags, self.acls, self.mirrormaker),
                 self.foreign_watch,
             )
             for part in of_all:

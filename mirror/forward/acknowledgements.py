@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Final
 
 from mirror.state.batches import Forward
-from mirror.state.measurements import FlowMeasurements
+from mirror.state.measurements import FlowMeasurements, Slowest
 from mirror.state.mirrored_progress import MirroredProgress
 from mirror.state.partition import MirroredPartition
 
@@ -47,6 +47,7 @@ class Acknowledgements:
         begun = []
         arrivals, newest = Counter[int](), Counter[int]()
         records = size = 0
+        slowest: Slowest | None = None
         for partition, forwards in self.batches.items():
             if not partition.in_flight.is_taken:
                 begun.append(partition)
@@ -56,11 +57,14 @@ class Acknowledgements:
                 self.failed.append((partition, fault))
                 continue
             records += sum(map(_RECORDS, forwards))
+            arrived_ms = forwards[0].arrived_ms
+            if slowest is None or arrived_ms < slowest.arrived_ms:
+                slowest = Slowest(arrived_ms, partition.topic, partition.index)
             arrivals.update(map(_ARRIVED_MS, forwards))
             newest.update(map(_NEWEST_MS, forwards))
         self._progress.tell(self.batches)
         self.batches.clear()
         self._measurements.note_acknowledged(
-            now_ms, arrivals, newest, records=records, size_bytes=size
+            now_ms, arrivals, newest, records=records, size_bytes=size, slowest=slowest
         )
         return begun

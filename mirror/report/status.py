@@ -79,6 +79,8 @@ class GroupReport(TypedDict):
     target_offset: int | None
     source_lag: int | None
     target_lag: int | None
+    source_lag_seconds: NotRequired[float | None]
+    """Seconds since the group last had everything; None, or nothing, while that is not known."""
 
 
 class RefusedSettingReport(TypedDict):
@@ -258,7 +260,7 @@ def partition_report(
 
 
 def placed_group_report(
-    group_partition: GroupPartition, status: GroupStatus, engine: Engine
+    group_partition: GroupPartition, status: GroupStatus, engine: Engine, now_ms: int
 ) -> GroupReport:
     """Return one group's line, with what the daemon knows of both sides' ends."""
     _, topic, index = group_partition
@@ -268,13 +270,20 @@ def placed_group_report(
         if partition is None
         else (partition.source.end, partition.offset_map.mirrored_target_end)
     )
-    return group_report(
+    report = group_report(
         group_partition,
         state=status.state,
         source_offset=status.source_offset,
         target_offset=status.target_offset,
         ends=ends,
     )
+    lag_ms = (
+        None
+        if partition is None
+        else engine.group_lags.lag_ms(group_partition, status.source_offset, partition, now_ms)
+    )
+    report["source_lag_seconds"] = None if lag_ms is None else lag_ms / 1000
+    return report
 
 
 def group_report(

@@ -7,9 +7,14 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    Exemplar,
+    HistogramMetricFamily,
+    Metric,
+)
 
 LATENCY_MS: Final = (
     1,
@@ -28,6 +33,8 @@ LATENCY_MS: Final = (
     30_000,
     60_000,
 )
+MAX_EXEMPLAR_CHARACTERS: Final = 128
+"""OpenMetrics' limit for the labels of one exemplar; a topic's name may be longer."""
 PLAUSIBLE_AGE_MS: Final = 3_600_000
 """Records older than this when they pass are a replay; their age says nothing of the mirror."""
 
@@ -35,25 +42,45 @@ PLAUSIBLE_AGE_MS: Final = 3_600_000
 class LatencyHistogram:
     """A histogram of milliseconds."""
 
-    __slots__ = ("counts", "total_ms")
+    __slots__ = ("counts", "exemplars", "total_ms")
 
     def __init__(self) -> None:
         self.counts = [0] * (len(LATENCY_MS) + 1)
         self.total_ms = 0
+        self.exemplars: dict[int, Exemplar] = {}
+        """By bucket what was measured last there, and where."""
 
     def note(self, milliseconds: int, times: int = 1) -> None:
         """Take one measurement, or several that are alike."""
         self.counts[bisect_left(LATENCY_MS, milliseconds)] += times
         self.total_ms += milliseconds * times
 
-    def buckets(self) -> list[tuple[str, float]]:
+    def show(self, milliseconds: int, now_ms: int, slowest: "Slowest") -> None:
+        """Keep which batch took so long, for readers of OpenMetrics."""
+        labels = {"topic": slowest.topic, "partition": str(slowest.partition)}
+        if sum(map(len, (*labels, *labels.values()))) <= MAX_EXEMPLAR_CHARACTERS:
+            self.exemplars[bisect_left(LATENCY_MS, milliseconds)] = Exemplar(
+                labels, milliseconds / 1000, now_ms / 1000
+            )
+
+    def buckets(self) -> list[tuple[str, float] | tuple[str, float, Exemplar]]:
         """Return the cumulated counts by upper bound in seconds, as Prometheus wants them."""
         bounds = [*(str(bound / 1000) for bound in LATENCY_MS), "+Inf"]
-        total, buckets = 0, []
-        for bound, count in zip(bounds, self.counts, strict=True):
+        total = 0
+        buckets: list[tuple[str, float] | tuple[str, float, Exemplar]] = []
+        for slot, (bound, count) in enumerate(zip(bounds, self.counts, strict=True)):
             total += count
-            buckets.append((bound, float(total)))
+            shown = self.exemplars.get(slot)
+            buckets.append((bound, float(total)) if shown is None else (bound, float(total), shown))
         return buckets
+
+
+class Slowest(NamedTuple):
+    """The batch of an answer that was fetched first."""
+
+    arrived_ms: int
+    topic: str
+    partition: int
 
 
 @dataclass(slots=True)
@@ -107,8 +134,11 @@ class FlowMeasurements:
         *,
         records: int,
         size_bytes: int,
+        slowest: Slowest | None = None,
     ) -> None:
         """Take what the batches of an answer took here, and how old their newest records are."""
+        if slowest is not None:
+            self.forward.show(max(0, now_ms - slowest.arrived_ms), now_ms, slowest)
         self.records += records
         self.bytes += size_bytes
         for time_ms, batches in arrived_ms.items():
@@ -159,13 +189,13 @@ _LABELLED: Final = (
 )
 _HISTOGRAMS: Final = (
     (
-        "mirror_forward_seconds",
-        "From the fetch of a batch to its acknowledgement by the target",
+        "mirror_forward_duration_seconds",
+        "From the fetch of a batch to its acknowledgement by the target: the time in the mirror",
         "forward",
     ),
     (
-        "mirror_record_age_seconds",
-        "From a batch's newest timestamp to its acknowledgement",
+        "mirror_added_latency_seconds",
+        "From a batch's newest timestamp to the acknowledgement; none older than an hour",
         "record_age",
     ),
 )

@@ -3,6 +3,7 @@
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
@@ -28,6 +29,9 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "metrics.failover_port": "The port of `failover serve`.",
         "metrics.audit_port": "The port of `spark-audit metrics`.",
         "metrics.bootstrap_port": "The port of `failover bootstrap`.",
+        "metrics.granularity": "What `mirror run` has a line for: each `flow`, each `topic`, or "
+        "each `partition`. Lags and counts are added up, of lags in seconds the greatest counts; "
+        "offsets and states are there by `partition` alone. Each group has its own lines always.",
         "metrics.token": "What readers show as `Authorization: Bearer`.",
         "metrics.token_file": "A file that holds `token`; read at each request.",
         "metrics.username": "The user that readers show by HTTP's basic scheme.",
@@ -48,6 +52,14 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
 """What each key is for."""
 
 
+class Granularity(StrEnum):
+    """What has a line of its own among the mirror's metrics."""
+
+    FLOW = "flow"
+    TOPIC = "topic"
+    PARTITION = "partition"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsConfig:
     """Where each program serves /metrics, /health and /status, and to whom."""
@@ -57,6 +69,7 @@ class MetricsConfig:
     failover_port: int
     audit_port: int
     bootstrap_port: int
+    granularity: Granularity = Granularity.PARTITION
     advertised_host: str | None = None
     door: PageDoor = UNGUARDED
 
@@ -83,6 +96,9 @@ def read_metrics(section: Section) -> MetricsConfig:
         failover_port=section.integer("failover_port", 9402, least=0, most=65535),
         audit_port=section.integer("audit_port", 9403, least=0, most=65535),
         bootstrap_port=section.integer("bootstrap_port", 9404, least=0, most=65535),
+        granularity=Granularity(
+            section.choice("granularity", tuple(Granularity), Granularity.PARTITION)
+        ),
         door=door,
     )
     section.finish()

@@ -10,9 +10,10 @@ from typing import Final
 
 import h11
 import trio
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry
 from prometheus_client.registry import REGISTRY
 
+from runtime.pages.exposition import Body, Many, exposition, nothing_many
 from runtime.pages.page_door import UNGUARDED, PageDoor
 from wire.net.tls_context import RenewedContext
 
@@ -24,7 +25,6 @@ UNAUTHORIZED: Final = 401
 FORBIDDEN: Final = 403
 OPEN_TO_ALL: Final = frozenset({"/health/live", "/health/ready"})
 """What asks whether a program lives has no credentials: the kubelet, a load balancer."""
-METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 Route = Callable[[], Awaitable[tuple[str, bytes]]]
 """Answers GET of one path with (content type, body); in the trio loop, which it must not block."""
@@ -42,23 +42,20 @@ async def serve_metrics(  # noqa: PLR0913 - the last is of trio
     ready: Callable[[], bool] = lambda: True,
     routes: Mapping[str, Route] = NO_ROUTES,
     registry: CollectorRegistry = REGISTRY,
+    many: Many = nothing_many,
     door: PageDoor = UNGUARDED,
     task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until cancelled; reports the port it listens on. Port 0 takes a free one.
 
-    A route of one's own may stand in the place of /metrics. Raises AddressInUse, and OSError where
-    the door's files cannot be read.
+    ``registry`` is from `program_registry`; what there may be ten thousand of comes from ``many``.
+    Raises AddressInUse, and OSError where the door's files cannot be read.
     """
-
-    async def metrics() -> tuple[str, bytes]:
-        return METRICS_TYPE, generate_latest(registry)
 
     async def alive() -> tuple[str, bytes]:
         return "text/plain", b"alive\n"
 
     answers: dict[str, Route] = {
-        "/metrics": metrics,
         "/health/live": alive,
         **routes,
     }
@@ -71,7 +68,12 @@ async def serve_metrics(  # noqa: PLR0913 - the last is of trio
     keys = None if door.tls is None else door.tls.keys(lets_all_shake_hands=True)
     task_status.started(int(listeners[0].socket.getsockname()[1]))
     await trio.serve_listeners(
-        partial(_serve_connection, _Pages(answers, ready, door), keys, room),
+        partial(
+            _serve_connection,
+            _Pages(partial(exposition, registry, many), answers, ready, door),
+            keys,
+            room,
+        ),
         [_BoundedListener(one, room) for one in listeners],
     )
 
@@ -141,6 +143,8 @@ class _BoundedListener(trio.abc.Listener[trio.SocketStream]):
 class _Pages:
     """What is served, and to whom."""
 
+    metrics: Callable[[str], Awaitable[tuple[str, Body]]]
+    """Answers by the header Accept."""
     answers: Mapping[str, Route]
     ready: Callable[[], bool]
     door: PageDoor
@@ -178,16 +182,16 @@ async def _answer(pages: _Pages, stream: trio.abc.Stream, note_request: Callable
         status_code=status,
         headers=[
             ("Content-Type", content_type),
-            ("Content-Length", str(len(body))),
+            ("Content-Length", str(sum(map(len, body)))),
             ("Connection", "close"),
             *(pages.door.challenges() if status == UNAUTHORIZED else ()),
         ],
     )
-    parts = [connection.send(head)]
-    if request.method != b"HEAD":  # h11 raises for a body there, as `curl -I` asks for it
-        parts.append(connection.send(h11.Data(data=body)))
-    parts.append(connection.send(h11.EndOfMessage()))
-    await stream.send_all(b"".join(part for part in parts if part))
+    # h11 raises for a body that HEAD asks for, as `curl -I` does.
+    data = [] if request.method == b"HEAD" else [h11.Data(data=part) for part in body]
+    for event in (head, *data, h11.EndOfMessage()):
+        if part := connection.send(event):
+            await stream.send_all(part)
 
 
 async def _receive_request(
@@ -204,36 +208,50 @@ async def _receive_request(
 
 async def _guarded_respond(
     pages: _Pages, request: h11.Request, *, has_certificate: bool
-) -> tuple[int, str, bytes]:
+) -> tuple[int, str, Body]:
     """Answer 500 for a mistake of ours: being watched must not end what is watched."""
     try:
         return await _respond(pages, request, has_certificate=has_certificate)
     except Exception:  # noqa: BLE001
         _LOG.exception("GET %s failed: our mistake", request.target.decode("ascii", "replace"))
-        return 500, "text/plain", b"this page failed; the program's log says why\n"
+        return 500, "text/plain", [b"this page failed; the program's log says why\n"]
 
 
 async def _respond(
     pages: _Pages, request: h11.Request, *, has_certificate: bool
-) -> tuple[int, str, bytes]:
+) -> tuple[int, str, Body]:
     path = request.target.decode("ascii", "replace").partition("?")[0]
     if request.method not in (b"GET", b"HEAD"):
-        return 405, "text/plain", b"only GET is answered here\n"
+        return 405, "text/plain", [b"only GET is answered here\n"]
     if path == "/health/ready":
-        is_ready = pages.ready()
-        return (200, "text/plain", b"ready\n") if is_ready else (503, "text/plain", b"not ready\n")
-    if path not in OPEN_TO_ALL and pages.door.asks_certificate and not has_certificate:
-        return FORBIDDEN, "text/plain", b"show a certificate of metrics.tls.client_ca\n"
-    if path not in OPEN_TO_ALL and not pages.door.admits(_authorization(request)):
-        return UNAUTHORIZED, "text/plain", b"show what metrics.token or metrics.username asks for\n"
+        status, text = (200, b"ready\n") if pages.ready() else (503, b"not ready\n")
+        return status, "text/plain", [text]
+    if path not in OPEN_TO_ALL:
+        refusal = _refusal(pages.door, request, has_certificate=has_certificate)
+        if refusal is not None:
+            return refusal
+    if path == "/metrics":
+        return 200, *await pages.metrics(_header(request, b"accept").decode("ascii", "replace"))
     route = pages.answers.get(path)
     if route is None:
-        known = ", ".join([*pages.answers, "/health/ready"])
-        return 404, "text/plain", f"nothing here; there is {known}\n".encode()
-    content_type, body = await route()
-    return 200, content_type, body
+        known = ", ".join(["/metrics", *pages.answers, "/health/ready"])
+        return 404, "text/plain", [f"nothing here; there is {known}\n".encode()]
+    content_type, page = await route()
+    return 200, content_type, [page]
 
 
-def _authorization(request: h11.Request) -> bytes:
-    """Return the header, empty for none; of several the first."""
-    return next((value for name, value in request.headers if name == b"authorization"), b"")
+def _refusal(
+    door: PageDoor, request: h11.Request, *, has_certificate: bool
+) -> tuple[int, str, Body] | None:
+    """Return what a reader is told that shows too little; None where it may read on."""
+    if door.asks_certificate and not has_certificate:
+        return FORBIDDEN, "text/plain", [b"show a certificate of metrics.tls.client_ca\n"]
+    if not door.admits(_header(request, b"authorization")):
+        asks = b"show what metrics.token or metrics.username asks for\n"
+        return UNAUTHORIZED, "text/plain", [asks]
+    return None
+
+
+def _header(request: h11.Request, name: bytes) -> bytes:
+    """Return the header of this name in lower case, empty for none; of several the first."""
+    return next((value for known, value in request.headers if known == name), b"")

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
-from runtime.process.extras import PACKAGE
 from runtime.process.logs import LEVELS, LogFormat
 from runtime.process.output import escaped
+from runtime.process.package_version import version
 from runtime.program.command import (
     Command,
     Completes,
@@ -183,17 +183,6 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         sys.stdout.write(f"{parser.prog} {version()}\n")
         parser.exit()
-
-
-def version() -> str:
-    """Return the version of the installed package; "unknown" where nothing is installed."""
-    from importlib.metadata import PackageNotFoundError  # takes 40 ms
-    from importlib.metadata import version as installed
-
-    try:
-        return installed(PACKAGE)
-    except PackageNotFoundError:
-        return f"unknown: the package {PACKAGE} is not installed, the program runs out of a folder"
 
 
 def build_parser(

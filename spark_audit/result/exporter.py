@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 import trio
-from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from runtime.configuration.config import Configuration
+from runtime.pages.exposition import program_registry
 from runtime.pages.metrics import serve_metrics
 from runtime.process.signals import cancel_on_signal
 from runtime.process.tasks import background_tasks
@@ -39,7 +39,7 @@ class StoredVerdict(Collector):
 async def serve(configuration: Configuration) -> None:
     """Serve until SIGINT or SIGTERM. Raises AddressInUse."""
     stored = StoredVerdict(Result(configuration.audit.output))
-    registry = CollectorRegistry()
+    registry = program_registry("spark-audit")
     registry.register(stored)
     metrics = configuration.metrics
     with trio.CancelScope() as until_signal:

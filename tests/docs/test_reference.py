@@ -138,6 +138,8 @@ def test_every_alert_has_a_line_in_the_reference() -> None:
 
 
 def test_a_metric_without_a_line_is_found() -> None:
-    page = "| `mirror_records_total` | counter |\n| `mirror_forward_seconds` | histogram |\n"
-    asked = "rate(mirror_records_total[5m]) mirror_forward_seconds_bucket mirror_new_thing"
+    page = (
+        "| `mirror_records_total` | counter |\n| `mirror_forward_duration_seconds` | histogram |\n"
+    )
+    asked = "rate(mirror_records_total[5m]) mirror_forward_duration_seconds_bucket mirror_new_thing"
     assert unexplained_metrics(asked, page) == {"mirror_new_thing"}

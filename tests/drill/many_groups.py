@@ -118,7 +118,7 @@ def buckets_of(metrics: str) -> Buckets:
         float(sample.labels["le"]): sample.value
         for family in text_string_to_metric_families(metrics)
         for sample in family.samples
-        if sample.name == "broker_request_seconds_bucket"
+        if sample.name == "broker_request_duration_seconds_bucket"
         and sample.labels["api"] == "ConsumerGroupHeartbeat"
     }
 

@@ -69,11 +69,11 @@ def test_no_beats_are_never_fast() -> None:
 
 def test_how_long_brokers_took_is_told_by_the_buckets_that_grew_meanwhile() -> None:
     def page(fast: int, slow: int) -> str:
-        name = 'broker_request_seconds_bucket{api="ConsumerGroupHeartbeat",le='
-        other = 'broker_request_seconds_bucket{api="Fetch",le="5.0"} 70.0'
+        name = 'broker_request_duration_seconds_bucket{api="ConsumerGroupHeartbeat",le='
+        other = 'broker_request_duration_seconds_bucket{api="Fetch",le="5.0"} 70.0'
         counts = {"0.001": fast, "0.05": fast + slow, "+Inf": fast + slow}
         lines = [f'{name}"{bound}"}} {count}' for bound, count in counts.items()]
-        return "\n".join(["# TYPE broker_request_seconds histogram", other, *lines, ""])
+        return "\n".join(["# TYPE broker_request_duration_seconds histogram", other, *lines, ""])
 
     before = [buckets_of(page(1_000, 1_000)), buckets_of(page(0, 0))]
     after = [buckets_of(page(1_990, 1_005)), buckets_of(page(0, 5))]

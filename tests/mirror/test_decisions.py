@@ -63,7 +63,7 @@ def test_records_deleted_too_early_and_batches_too_large_are_left_out_and_counte
         mirror.wait_mirrored("narrow", 6)
         line = mirror.wait_state("narrow", "streaming")
         assert line["skipped_records"] == 1
-        assert 'mirror_skipped_records{flow="dc1->dc2",partition="0",topic="lost"} 5.0' in (
+        assert 'mirror_skipped_records_total{flow="dc1->dc2",topic="lost",partition="0"} 5.0' in (
             mirror.metrics()
         )
     assert values_of(read_all(sites.dc2, "lost")) == [*range(10), *range(15, 20)]

@@ -110,7 +110,7 @@ def test_every_codec_passes_byte_for_byte(sites: Sites, tmp_path: Path) -> None:
         line = mirror.wait_state("codecs", "streaming")
         assert (line["lag_records"], line["lag_seconds"]) == (0, 0.0)
         assert_same_batches(sites, "codecs")
-        assert 'mirror_lag_records{flow="dc1->dc2",partition="0",topic="codecs"} 0.0' in (
+        assert 'mirror_lag_records{flow="dc1->dc2",topic="codecs",partition="0"} 0.0' in (
             mirror.metrics()
         )
         assert mirror.stop() == 0

@@ -20,7 +20,7 @@ import broker.cli
 import failover.cli
 import mirror.cli
 import spark_audit.cli
-from runtime.program import command_parser
+from runtime.process import package_version
 from runtime.program.command import Command
 from runtime.program.program import Program
 from tests.commands import logging_is_its_own
@@ -109,7 +109,7 @@ def test_the_version_is_the_packages(program: Program, capsys: pytest.CaptureFix
 def test_without_an_installed_package_the_version_is_called_unknown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(command_parser, "PACKAGE", "kafka-disaster-recovery-not-installed")
+    monkeypatch.setattr(package_version, "PACKAGE", "kafka-disaster-recovery-not-installed")
     with pytest.raises(PackageNotFoundError):
         installed_version("kafka-disaster-recovery-not-installed")
     assert mirror.cli.main(["--version"]) == 0

@@ -301,10 +301,14 @@ def test_metrics_and_health_are_served(cluster: RunningCluster) -> None:
         url = cluster.metrics_url(broker)
         text = urllib.request.urlopen(url, timeout=60).read().decode()  # noqa: S310 - our own
         controllers += "broker_is_controller 1.0" in text
-        assert 'broker_request_seconds_count{api="Metadata"}' in text
+        assert 'broker_request_duration_seconds_count{api="Metadata"}' in text
         assert "broker_offline_partitions 0.0" in text
-        assert "broker_log_cleaner_max_dirty_percent 0.0" in text
+        assert "broker_log_cleaner_max_dirty_ratio 0.0" in text
         assert 'broker_log_cleaner_uncleanable_bytes{log_directory="' in text
+        assert 'broker_log_end_offset{topic="' in text
+        assert 'broker_follower_lag_records{topic="' in text
+        assert 'kafka_dr_build_info{program="broker",version="' in text
+        assert "process_resident_memory_bytes" in text
         ready = url.replace("/metrics", "/health/ready")
         assert urllib.request.urlopen(ready, timeout=60).status == 200  # noqa: S310 - our own
     assert controllers == 1
