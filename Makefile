@@ -119,9 +119,10 @@ dist: setup
 	@$(if $(KERNEL),,CHUNK_KERNEL=off) $(BIN)/python -m hatchling build --directory dist --target sdist --target wheel
 	@ls -sh dist
 
-# The reference pages as the code is now, and the site, without the network: build/docs/index.html.
+# The reference pages and the dashboards as the code is now, and the site, without the network: build/docs/index.html.
 docs: setup
 	$(BIN)/python -m docs.generate
+	$(BIN)/python -m deploy.grafana.source
 	$(SITE)
 
 clean:

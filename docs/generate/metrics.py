@@ -69,7 +69,7 @@ def metrics_page() -> str:
 
 ALERTS_ARE: Final = """
 `deploy/prometheus/alerts.yml` holds these rules. The recovery point objective is the 30 s in
-`RecoveryPointExceeded`.
+`RecoveryPointExceeded`. Each leads to its [runbook](../runbooks/index.md).
 """.strip()
 
 
@@ -161,8 +161,9 @@ def _alerts() -> str:
 def _alert(rule: dict[str, Any]) -> tuple[str, str, str, str]:
     notes = rule["annotations"]
     words = [sentence(notes[part]) for part in ("summary", "description") if part in notes]
+    runbook = notes["runbook_url"].partition("/runbooks/")[2].replace(".html", ".md")
     return (
-        literal(rule["alert"]),
+        f"[{literal(rule['alert'])}](../runbooks/{runbook})",
         rule["labels"]["severity"],
         rule.get("for", "at once"),
         _TEMPLATE.sub(r"*\1*", " ".join(words)),

@@ -6,7 +6,7 @@
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import yaml
@@ -14,10 +14,13 @@ import yaml
 from tests.deploy.promtool import find_promtool
 
 ALERTS = Path(__file__).parents[2] / "deploy" / "prometheus" / "alerts.yml"
+RUNBOOKS: Final = ALERTS.parents[2] / "docs" / "runbooks"
+WHERE_DOCS_ARE: Final = "https://docs.example.com/kafka-dr"
 PROMTOOL: Final = find_promtool()
-ALL_THE_TIME: Final = "x300"
-"""More than an hour of samples, 15 s apart."""
-FOR_DAYS: Final = "x9000"
+ALL_THE_TIME: Final = "x460"
+"""More than an hour of samples, 15 s apart; of a case of hours, more than a day."""
+EVERY: Final[Mapping[str, str]] = {"h": "5m", "m": "15s", "s": "15s"}
+"""How often rules are evaluated in a case that looks after so many hours, minutes or seconds."""
 
 FLOW: Final = 'flow="dc1->dc2",instance="m"'
 BACK: Final = 'flow="dc2->dc1",instance="m"'
@@ -25,8 +28,11 @@ PLACE: Final = f'{FLOW},topic="t",partition="0"'
 RUNNING: Final = f'mirror_role{{{FLOW},role="running"}}'
 PAUSED: Final = f'mirror_role{{{FLOW},role="paused"}}'
 STARTS: Final = f'mirror_fault{{{FLOW},part="start"}}'
-STREAMING: Final = f'mirror_partition_state{{{PLACE},state="streaming"}}'
+STREAMING: Final = f'mirror_partitions{{{FLOW},state="streaming"}}'
 LAG: Final = f"mirror_lag_seconds{{{PLACE}}}"
+UNKNOWN: Final = f"mirror_unknown_lag_partitions{{{FLOW}}}"
+UP: Final = 'up{job="kafka",instance="m"}'
+AUDITED_PART: Final = 'audit_offsets{flow="dc1->dc2",side="source",share="compared",instance="a"}'
 PRODUCE: Final = f'mirror_produce_errors_total{{{FLOW},error="NOT_LEADER_OR_FOLLOWER"}}'
 FETCH: Final = f'mirror_fetch_errors_total{{{FLOW},error="KAFKA_STORAGE_ERROR"}}'
 GROUPS: Final = f'mirror_group_commit_errors_total{{{FLOW},error="REQUEST_TIMED_OUT"}}'
@@ -50,7 +56,10 @@ WELL: Final[Mapping[str, str | None]] = {
     f'mirror_role{{{FLOW},role="no witness"}}': "0",
     STARTS: "0",
     f'mirror_fault{{{FLOW},part="discovery"}}': "0",
-    STREAMING: "1",
+    STREAMING: "7",
+    UNKNOWN: "0",
+    UP: "1",
+    'kafka_dr_build_info{job="kafka",instance="m",program="mirror",version="1"}': "1",
     LAG: "0",
     f"mirror_lag_records{{{PLACE}}}": "0",
     f"mirror_lost_records{{{PLACE}}}": "0",
@@ -65,7 +74,7 @@ WELL: Final[Mapping[str, str | None]] = {
     'failover_flow_runs{flow="dc2->dc1",instance="f"}': "1",
     'failover_unfinished{instance="f"}': "0",
     READY: "1",
-    CHECKED: f"0+60{ALL_THE_TIME}",
+    CHECKED: f"0+300{ALL_THE_TIME}",
     CANARY_LOST: "0",
     CANARY_OLDEST: "0.2",
     REHEARSED: "1",
@@ -75,6 +84,7 @@ WELL: Final[Mapping[str, str | None]] = {
     'audit_verdict{verdict="findings",instance="a"}': "0",
     'audit_verdict{verdict="unknown",instance="a"}': "0",
     AUDITED: "0",
+    AUDITED_PART: "9",
     'broker_offline_partitions{job="dc1"}': "0",
     'broker_offline_log_folders{job="dc1"}': "0",
 }
@@ -87,8 +97,8 @@ def without(prefix: str) -> dict[str, str | None]:
 
 
 def in_state(state: str) -> dict[str, str | None]:
-    """Return a partition that is in another state."""
-    return {STREAMING: GONE, f'mirror_partition_state{{{PLACE},state="{state}"}}': "1"}
+    """Return two partitions that are in another state."""
+    return {STREAMING: "5", f'mirror_partitions{{{FLOW},state="{state}"}}': "2"}
 
 
 NO_PARTITION: Final = {series: GONE for series in WELL if PLACE in series}
@@ -105,6 +115,10 @@ SWITCHED: Final = {
     'failover_role{site="dc2",instance="f"}': "1",
     'failover_fenced_topics{site="dc1",instance="f"}': "2",
     'failover_fenced_topics{site="dc2",instance="f"}': "0",
+}
+BACK_ENDS: Final = {
+    f'mirror_role{{{BACK},role="running"}}': GONE,
+    f'mirror_role{{{BACK},role="paused"}}': "1x5",
 }
 BEHIND: Final = f"mirror_lag_records{{{PLACE}}}"
 
@@ -126,7 +140,7 @@ def of_sets(active: Mapping[str, str]) -> dict[str, str | None]:
             f'failover_fenced_topics{{site="{other}",{of_set}}}': "2",
             f"failover_unfinished{{{of_set}}}": "0",
             f'failover_ready{{site="{other}",reason="",{of_set}}}': "1",
-            f"failover_ready_checked_timestamp_seconds{{{of_set}}}": f"0+60{ALL_THE_TIME}",
+            f"failover_ready_checked_timestamp_seconds{{{of_set}}}": f"0+300{ALL_THE_TIME}",
             f'mirror_role{{flow="{prefix}{site}->{other}",instance="m",role="running"}}': "1",
         }
     return shown
@@ -139,6 +153,30 @@ CASES: Final[tuple[Case, ...]] = (
     ("all is well", {}, "70m", set()),
     ("no mirror", without("mirror_"), "2m", {"MirrorDown"}),
     ("no mirror for long", without("mirror_"), "12m", {"MirrorDown", "ActiveSiteUnprotected"}),
+    (
+        "one of two flows has no daemon any more",
+        {
+            f'mirror_role{{{BACK},role="running"}}': GONE,
+            f'mirror_role{{{BACK},role="paused"}}': "1x5",
+        },
+        "10m",
+        {"MirrorFlowDown"},
+    ),
+    (
+        "another daemon has the flow",
+        {**BACK_ENDS, 'mirror_role{flow="dc2->dc1",instance="n",role="paused"}': "_x5 1x300"},
+        "10m",
+        set(),
+    ),
+    (
+        "a flow was taken out a day ago",
+        {f'mirror_role{{{BACK},role="paused"}}': "1x5"},
+        "36h",
+        set(),
+    ),
+    ("a program does not answer for a while", {UP: "1x5 0x300"}, "5m", set()),
+    ("a program does not answer", {UP: "1x5 0x300"}, "10m", {"ProgramDown"}),
+    ("what never was ours does not answer", {'up{job="x",instance="x"}': "0"}, "30m", set()),
     ("the flow is paused", {RUNNING: "0"}, "9m", set()),
     ("it stays so, a way back rests", {RUNNING: "0"}, "11m", {"ActiveSiteUnprotected"}),
     ("only the way back has a daemon", {RUNNING: GONE}, "11m", {"ActiveSiteUnprotected"}),
@@ -187,15 +225,10 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     ("lag within the objective", {LAG: "30"}, "30m", set()),
     ("lag beyond the objective", {LAG: "31"}, "2m", {"RecoveryPointExceeded"}),
-    ("lag unknown while it starts", {LAG: GONE}, "4m", set()),
-    ("lag unknown for long", {LAG: GONE}, "6m", {"RecoveryPointUnknown"}),
-    (
-        "another worker knows the lag",
-        {LAG: GONE, LAG.replace('"m"', '"n"'): "0"},
-        "6m",
-        set(),
-    ),
-    ("lag unknown of a flow that rests", {LAG: GONE, PAUSED: "1"}, "6m", set()),
+    ("lag unknown while it starts", {LAG: GONE, UNKNOWN: "7"}, "4m", set()),
+    ("lag unknown for long", {LAG: GONE, UNKNOWN: "7"}, "6m", {"RecoveryPointUnknown"}),
+    ("lag unknown of one in seven", {UNKNOWN: "1"}, "6m", {"RecoveryPointUnknown"}),
+    ("lag unknown of a flow that rests", {LAG: GONE, UNKNOWN: "7", PAUSED: "1"}, "6m", set()),
     ("lag grows", {BEHIND: f"10000+100{ALL_THE_TIME}"}, "20m", {"MirrorLagGrowing"}),
     ("lag shrinks", {BEHIND: f"900000-50{ALL_THE_TIME}"}, "20m", set()),
     ("records were lost", {f"mirror_lost_records{{{PLACE}}}": "7"}, "1m", {"MirrorLostRecords"}),
@@ -358,9 +391,15 @@ CASES: Final[tuple[Case, ...]] = (
     ("the audit is a day old", {AUDITED: f"-{24 * 3600}"}, "1m", set()),
     (
         "audits look at some topics only",
-        {"audit_topics_asked_for": "2", AUDITED: f"0+15{ALL_THE_TIME}"},
+        {"audit_topics_asked_for": "2", AUDITED: f"0+300{ALL_THE_TIME}"},
         "37h",
         {"AuditOfSomeTopics"},
+    ),
+    (
+        "the audit does not know of a flow",
+        {AUDITED_PART: GONE, AUDITED: f"0+300{ALL_THE_TIME}"},
+        "37h",
+        {"AuditLacksFlow"},
     ),
     ("the audit is old", {AUDITED: f"-{37 * 3600}"}, "1m", {"AuditTooOld"}),
     ("the audit is of the future", {AUDITED: f"{37 * 3600}"}, "1m", {"AuditTooOld"}),
@@ -384,19 +423,16 @@ def as_promtool_reads_it(case: Case) -> dict[str, object]:
     """Return a case in the form of `promtool test rules`: what fires then, and nothing else."""
     name, changes, after, firing = case
     series = {**WELL, **changes}
-    samples = ALL_THE_TIME if after.endswith(("m", "s")) else FOR_DAYS
     counts: dict[str, int] = {}
     for alert in firing:
         counts[alert.strip()] = counts.get(alert.strip(), 0) + 1
     return {
         "name": name,
-        "interval": "15s",
+        "interval": EVERY[after[-1]],
         "input_series": [
             {
                 "series": series_name,
-                "values": value.replace(ALL_THE_TIME, samples)
-                if "x" in value
-                else f"{value}{samples}",
+                "values": value if "x" in value else f"{value}{ALL_THE_TIME}",
             }
             for series_name, value in series.items()
             if value is not None
@@ -414,19 +450,42 @@ def as_promtool_reads_it(case: Case) -> dict[str, object]:
     }
 
 
-def test_every_alert_is_tried() -> None:
+def rules() -> list[dict[str, Any]]:
     [group] = yaml.safe_load(ALERTS.read_text())["groups"]
+    return list(group["rules"])
+
+
+def test_every_alert_is_tried() -> None:
     tried = {alert.strip() for *_, firing in CASES for alert in firing}
-    assert {rule["alert"] for rule in group["rules"]} == tried
+    assert {rule["alert"] for rule in rules()} == tried
+
+
+def test_every_alert_leads_to_its_heading_in_a_runbook() -> None:
+    for rule in rules():
+        name, url = rule["alert"], rule["annotations"]["runbook_url"]
+        page, _, anchor = url.removeprefix(f"{WHERE_DOCS_ARE}/runbooks/").partition(".html#")
+        assert anchor == name.lower(), name
+        assert f"\n### {name}\n" in (RUNBOOKS / f"{page}.md").read_text(), name
+
+
+def test_every_heading_of_an_alert_is_one_of_an_alert() -> None:
+    headings = {
+        line.removeprefix("### ")
+        for page in RUNBOOKS.glob("*.md")
+        for line in page.read_text().splitlines()
+        if line.startswith("### ")
+    }
+    assert headings == {rule["alert"] for rule in rules()}
 
 
 @pytest.mark.skipif(PROMTOOL is None, reason="promtool, which comes with Prometheus, is not here")
-def test_what_fires_is_what_should(tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", sorted(set(EVERY.values())))
+def test_what_fires_is_what_should(tmp_path: Path, every: str) -> None:
     cases = tmp_path / "cases.yml"
     document = {
         "rule_files": [str(ALERTS)],
-        "evaluation_interval": "15s",
-        "tests": [as_promtool_reads_it(case) for case in CASES],
+        "evaluation_interval": every,
+        "tests": [as_promtool_reads_it(case) for case in CASES if EVERY[case[2][-1]] == every],
     }
     cases.write_text(yaml.safe_dump(document))
     assert PROMTOOL is not None
