@@ -73,8 +73,9 @@ def encode_response(correlation_id: int, message: ApiMessage, version: int) -> l
 
 
 def _framed(parts: list[Piece]) -> list[Piece]:
-    size = sum(len(part) if isinstance(part, bytes) else part.nbytes for part in parts)
-    return merge([pack_int32(size), *parts])
+    first, *others = merge(parts)  # a few where there were many
+    size = sum(len(part) if isinstance(part, bytes) else part.nbytes for part in (first, *others))
+    return [pack_int32(size) + first, *others]
 
 
 def _response_header_is_flexible(message: ApiMessage | type[ApiMessage], version: int) -> bool:

@@ -110,7 +110,7 @@ class Application:
                 for _ in range(20):
                     self._send(producer)
             producer.poll(0)
-            self.read += values_of(consumer.consume(100, 0.02))
+            self.read += values_of(consumer.consume(100, 0.05))
 
     def catch_up(self, producer: SiteProducer, consumer: SiteConsumer) -> None:
         """Read until everything that was sent is here, or nothing more comes."""

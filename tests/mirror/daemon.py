@@ -4,7 +4,7 @@ import json
 import re
 import signal
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -297,12 +297,20 @@ def append_batches(
     cluster: RunningCluster, topic: str, batches: Sequence[bytes], partition: int = 0
 ) -> None:
     """Produce whole batches as they are."""
+    append_to_all(cluster, topic, {partition: batches})
+
+
+def append_to_all(
+    cluster: RunningCluster, topic: str, batches: Mapping[int, Sequence[bytes]]
+) -> None:
+    """Produce whole batches as they are, by partition, over one connection."""
 
     async def write() -> None:
         async with open_cluster(cluster.addresses, client_id="test") as client:
-            for batch in batches:
-                answer = await append(client, topic, partition, batch)
-                assert answer.error_code == ErrorCode.NONE, answer
+            for partition, of_partition in batches.items():
+                for batch in of_partition:
+                    answer = await append(client, topic, partition, batch)
+                    assert answer.error_code == ErrorCode.NONE, answer
 
     trio.run(write)
 

@@ -13,6 +13,7 @@ from tests.mirror.working_together import (
     assert_mirrored_once_in_order,
     wait_shared,
 )
+from tests.zookeeper import address_for_cluster
 
 pytestmark = pytest.mark.integration
 
@@ -24,11 +25,12 @@ NAMES = ("a", "b")
 def test_clocks_that_are_set_by_hours_stop_nothing_and_lose_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, witness: str
 ) -> None:
+    address_for_cluster()  # the ZooKeeper of both, which keeps the true time
     file = tmp_path / "clock"
     file.write_text("0")
     monkeypatch.setenv("JUMPING_CLOCK", str(file))
     monkeypatch.setenv("PYTHONPATH", str(CLOCK))
-    with run_sites(tmp_path / "sites", witness) as sites:
+    with run_sites(tmp_path / "sites", witness, shares_zookeeper=True) as sites:
         admin = AdminClient({"bootstrap.servers": sites.dc1.bootstrap, **QUIET})
         # What these records say of their time has long been over.
         topic = NewTopic("jumped", PARTITIONS, 1, config={"retention.ms": "-1"})

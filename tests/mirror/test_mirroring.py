@@ -134,7 +134,7 @@ def kill_in_mid_stream(mirror: MirrorProcess, topic: str, kills: int, end: int) 
 def test_ten_sigkills_during_a_replay_neither_lose_nor_double_a_record(
     sites: Sites, tmp_path: Path
 ) -> None:
-    partitions, count = 2, 3_000
+    partitions, count = 2, 1_500
     create_topic(sites.dc1, "kills", partitions)
     for partition in range(partitions):
         append_batches(sites.dc1, "kills", [batch(n, 3) for n in range(0, count, 3)], partition)

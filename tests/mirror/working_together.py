@@ -11,7 +11,7 @@ from tests.drill.mirrored import compare
 from tests.failover.two_sites import QUIET, Sites
 from tests.mirror.daemon import (
     MirrorProcess,
-    append_batches,
+    append_to_all,
     wait_until,
 )
 from wire.record_batch import Record, build_batch
@@ -33,9 +33,15 @@ class Writer:
         self._looped = [0] * PARTITIONS
 
     def write(self, batches: int) -> None:
-        for partition in range(PARTITIONS):
-            batch = [self._batch(partition) for _ in range(batches)]
-            append_batches(self._cluster, self._topic, batch, partition)
+        """Write so many batches to each partition, one partition after the other."""
+        append_to_all(
+            self._cluster,
+            self._topic,
+            {
+                partition: [self._batch(partition) for _ in range(batches)]
+                for partition in range(PARTITIONS)
+            },
+        )
 
     def _batch(self, partition: int) -> bytes:
         is_looped = self._random.random() < 0.3
@@ -57,8 +63,8 @@ class Writer:
         )
 
 
-def read_log(cluster: RunningCluster, topic: str, partition: int) -> dict[int, str]:
-    """Return the records of a partition by offset, without those of the other mirror."""
+def logs(cluster: RunningCluster, topic: str) -> dict[str, dict[int, str]]:
+    """Return the records of each partition by offset, without those of the other mirror."""
     consumer = Consumer(
         {
             "bootstrap.servers": cluster.bootstrap,
@@ -69,23 +75,22 @@ def read_log(cluster: RunningCluster, topic: str, partition: int) -> dict[int, s
             **QUIET,
         }
     )
-    consumer.assign([TopicPartition(topic, partition, 0)])
-    found: dict[int, str] = {}
-    while True:
-        message = consumer.poll(20)
-        assert message is not None, f"{topic}-{partition} cannot be read to its end"
+    consumer.assign([TopicPartition(topic, index, 0) for index in range(PARTITIONS)])
+    found: dict[str, dict[int, str]] = {f"{topic}-{index}": {} for index in range(PARTITIONS)}
+    ended: set[int | None] = set()
+    while len(ended) < PARTITIONS:
+        message = consumer.poll(60)
+        assert message is not None, f"{topic} cannot be read to its end; read to theirs: {ended}"
         error = message.error()
         if error is not None:
             assert error.code() == KafkaError._PARTITION_EOF, error
-            consumer.close()
-            return found
+            ended.add(message.partition())
+            continue
         value = (message.value() or b"").decode()
         if not value.startswith(LOOPED):
-            found[message.offset() or 0] = value
-
-
-def logs(cluster: RunningCluster, topic: str) -> dict[str, dict[int, str]]:
-    return {f"{topic}-{index}": read_log(cluster, topic, index) for index in range(PARTITIONS)}
+            found[f"{topic}-{message.partition()}"][message.offset() or 0] = value
+    consumer.close()
+    return found
 
 
 def assert_mirrored_once_in_order(sites: Sites, topic: str) -> None:
