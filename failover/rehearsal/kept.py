@@ -21,7 +21,24 @@ class RehearsalRuns(Exception):
 
 
 async def read_rehearsals(zookeeper: ZooKeeper, paths: WitnessPaths) -> Sequence[Rehearsal]:
-    """Return the rehearsals that are kept, oldest first; raises RehearsalUnreadable."""
+    """Return the rehearsals that are kept, oldest first; raises RehearsalUnreadable.
+
+    One that nobody runs any more counts as interrupted, before the next one writes that down.
+    """
+    # Asked for before and behind: one may begin while they are read.
+    ran = await zookeeper.exists(paths.rehearsal_lease)
+    found = await _read(zookeeper, paths)
+    if ran or await zookeeper.exists(paths.rehearsal_lease):
+        return found
+    return [interrupted(one) if one.state is RehearsalState.RUNNING else one for one in found]
+
+
+def interrupted(left: Rehearsal) -> Rehearsal:
+    """Return a rehearsal that nobody has ended."""
+    return replace(left, state=RehearsalState.INTERRUPTED, reason=DIED)
+
+
+async def _read(zookeeper: ZooKeeper, paths: WitnessPaths) -> list[Rehearsal]:
     found: list[Rehearsal] = []
     for name in sorted(await zookeeper.children(paths.rehearsals) or ()):
         path = f"{paths.rehearsals}/{name}"
@@ -51,12 +68,12 @@ class RehearsalStore:
         Those are written down as interrupted. Raises RehearsalRuns where somebody has begun one
         `behind` this number meanwhile, RehearsalUnreadable and LeaseLost.
         """
-        kept = await read_rehearsals(self.zookeeper, self.paths)
+        kept = await _read(self.zookeeper, self.paths)
         if behind is not None and any(one.number > behind for one in kept):
             raise RehearsalRuns(f"rehearsal {kept[-1].number} was begun by somebody else")
         left = [one for one in kept if one.state is RehearsalState.RUNNING]
         for one in left:
-            await self.save(replace(one, state=RehearsalState.INTERRUPTED, reason=DIED))
+            await self.save(interrupted(one))
         number = max((one.number for one in kept), default=0) + 1
         new = Rehearsal(number=number, site=site, home=home, started_ms=given.at_ms, given=given)
         await self.save(new)

@@ -18,7 +18,7 @@ from failover.journal.journal import Journal
 from failover.journal.journals import find_unfinished, read_journals
 from failover.moving.flow import FlowControl
 from failover.rehearsal.judgement import LoadVerdict, Numbers, judge_load
-from failover.rehearsal.kept import open_store
+from failover.rehearsal.kept import DIED, open_store
 from failover.rehearsal.load import LoadFailed, RehearsalLoad, run_load
 from failover.rehearsal.logs import count_of, load_ends, make_load_topic, read_load, wait_load_ends
 from failover.rehearsal.obstacles import RehearsalView, find_obstacles
@@ -92,7 +92,7 @@ async def rehearse(
         }
         begun, left = await store.begin(site, home, given, behind=request.behind)
         for one in left:
-            show(f"rehearsal {one.number} of {one.site} was interrupted: {one.reason or 'it died'}")
+            show(f"rehearsal {one.number} of {one.site} was interrupted: {DIED}")
         rehearser = Rehearser(
             configuration=configuration,
             config=config,

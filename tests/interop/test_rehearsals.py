@@ -201,6 +201,8 @@ def kill_and_rehearse_again(ground: Ground, witness: WitnessView) -> None:
             lambda: state_of(witness, 3) is PromotionState.ROLLED_BACK,
             PATIENCE_S,
         )
+    interrupted = ["passed", "interrupted"]
+    wait_until("it is seen", lambda: kept_states(ground) == interrupted, PATIENCE_S)
     assert "rehearsal 2 of dc2 was interrupted" in rehearse(ground).output
     kill_rehearsal(ground, witness, StepName.CONFIRM, 6)
     assert witness.active().site == "dc2"
