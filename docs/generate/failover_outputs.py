@@ -219,6 +219,19 @@ REPORT: Final[Shape] = {
     "given": [GIVEN],
     "partitions": [ENDS],
 }
+PROMOTED: Final[Shape] = {
+    "set?": "string",
+    "epoch": "integer",
+    "began": "string",
+    "to": "string",
+    "kind": "string",
+    "state": "string",
+    "rto_ms": "integer?",
+    "closed_ms": "integer?",
+    "lost": "integer?",
+    "by": "string?",
+    "reason": "string?",
+}
 FAILOVER: Final[Mapping[str, Shape]] = {
     "promote": (REPORT, [REPORT]),
     "plan": (PLAN, RESUMED, [(PLAN, RESUMED)]),
@@ -227,21 +240,7 @@ FAILOVER: Final[Mapping[str, Shape]] = {
     "hold": {"hold": HOLD, "replaced": (HOLD, "null"), "begun": ["integer"]},
     "release": {"released": (HOLD, "null")},
     "status": (FAILOVER_STATUS, {"sets": {"*": FAILOVER_STATUS}}),
-    "history": [
-        {
-            "set?": "string",
-            "epoch": "integer",
-            "began": "string",
-            "to": "string",
-            "kind": "string",
-            "state": "string",
-            "rto_ms": "integer?",
-            "closed_ms": "integer?",
-            "lost": "integer?",
-            "by": "string?",
-            "reason": "string?",
-        }
-    ],
+    "history": ([PROMOTED], {"promotions": [PROMOTED], "rehearsals": [REHEARSAL]}),
     "report": REPORT,
     "divergence": {
         "what": "string",
