@@ -1,12 +1,14 @@
 """A relay in front of each server, whose connections can be cut by who made them.
 
 A connection's maker is found by the owner of its socket (/proc), so nobody has to be configured,
-and no rights are needed. A cut holds everything back, the ends of connections too, as a network
-that is gone does; what was under way arrives when it is back.
+and no rights are needed. That reads all sockets of the machine, which may take seconds, so it is
+done where somebody is cut off from the server alone. A cut holds everything back, the ends of
+connections too, as a network that is gone does; what was under way arrives when it is back.
 
 These relays are the network, so the drill's own loop must never block: what blocks runs in threads.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -55,10 +57,14 @@ class Links:
             if (link.maker, link.server) == (maker, server):
                 link.scope.cancel()
 
-    async def wait_open(self, maker: str, server: str) -> None:
+    async def wait_open(self, link: "Link") -> None:
         """Wait until the link is not cut."""
-        while (maker, server) in self._cut:
+        while self._is_cut(link):
             await self._changed.wait()
+
+    def _is_cut(self, link: "Link") -> bool:
+        """Who has made a connection is asked where it matters alone: the answer takes long."""
+        return any(server == link.server and maker == link.maker for maker, server in self._cut)
 
     async def wait_arrived(self, server: str) -> None:
         """Wait as long as a piece is under way."""
@@ -77,9 +83,17 @@ class Links:
 class Link:
     """One connection through a relay."""
 
-    maker: str
     server: str
+    find_maker: Callable[[], str]
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+    _maker: str | None = None
+
+    @property
+    def maker(self) -> str:
+        """Return who has made it; found out once, by all sockets of the machine."""
+        if self._maker is None:
+            self._maker = self.find_maker()
+        return self._maker
 
 
 async def relay(
@@ -102,12 +116,11 @@ async def relay(
     port = int(listeners[0].socket.getsockname()[1])
 
     async def carry(near: trio.SocketStream) -> None:
-        maker = _maker_of(near, port, links) or bystander
-        link = Link(maker, server)
+        link = Link(server, lambda: _maker_of(near, port, links) or bystander)
         links.join(link)
         try:
             with link.scope:
-                await links.wait_open(maker, server)
+                await links.wait_open(link)
                 await _carry(links, link, near, address)
         finally:
             links.leave(link)
@@ -142,11 +155,11 @@ async def _pump(
     try:
         while chunk := await source.receive_some(CHUNK_BYTES):
             await links.wait_arrived(link.server)
-            await links.wait_open(link.maker, link.server)
+            await links.wait_open(link)
             await target.send_all(chunk)
     except (trio.BrokenResourceError, trio.ClosedResourceError):
         pass  # one side has gone; the other learns of it below
-    await links.wait_open(link.maker, link.server)
+    await links.wait_open(link)
     both.cancel()
 
 

@@ -11,6 +11,7 @@ from socket import socket
 import pytest
 import trio
 
+from tests.drill import links as links_module
 from tests.drill.links import Links, _holds, relay
 
 
@@ -70,6 +71,30 @@ async def test_a_link_of_others_that_is_cut_changes_nothing() -> None:
         await trio.open_tcp_stream("127.0.0.1", port) as stream,
     ):
         assert await ask(stream, b"hello") == b"hello"
+
+
+async def test_nobody_asks_who_has_made_a_connection_to_a_server_that_all_may_reach(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a machine of many sockets the answer takes seconds, in which nothing passes."""
+    asked: list[int] = []
+
+    def answer(local_port: int, _: int) -> None:
+        asked.append(local_port)
+
+    monkeypatch.setattr(links_module, "_inode_of", answer)
+    links = Links()
+    links.cut("us", "another")
+    async with (
+        echo_behind_relay(links) as port,
+        await trio.open_tcp_stream("127.0.0.1", port) as stream,
+    ):
+        assert await ask(stream, b"hello") == b"hello"
+        assert asked == []
+        links.cut("them", "echo")
+        assert await ask(stream, b"hello") == b"hello"
+        assert await ask(stream, b"again") == b"again"
+    assert len(asked) == 1, "it is asked once"
 
 
 @pytest.fixture
