@@ -13,7 +13,9 @@ import trio
 from mirror.flow.run_decision import Role
 from mirror.flow.runner import FlowRunner
 from mirror.reload import reloaded
+from mirror.report.console import MirrorConsole
 from mirror.report.exporter import FlowCollector
+from mirror.report.flow_summaries import FlowSummaries
 from mirror.report.gauges import many_gauges
 from mirror.report.pages import status_page
 from mirror.state.measurements import FlowMeasurements
@@ -52,15 +54,19 @@ async def run_daemon(configuration: Configuration) -> None:
 
     registry = program_registry("mirror")
     registry.register(FlowCollector(runners))
+    summaries = FlowSummaries(runners)
+    flows = partial(summaries.page, pid=pid, started_ms=started_ms)
+    console = MirrorConsole(runners, summaries)
     until_asked = trio.CancelScope()
     async with trio.open_nursery() as nursery:
         await nursery.start(cancel_on_signal, until_asked)
         serve = partial(
             serve_metrics,
             ready=partial(is_ready, runners),
-            routes={"/status": status},
+            routes={"/status": status, "/status/flows": flows},
             registry=registry,
             many=partial(many_gauges, runners, pages.granularity),
+            browse=console.browse,
             door=pages.door,
         )
         port = await nursery.start(serve, pages.host, pages.mirror_port)
@@ -78,6 +84,8 @@ async def run_daemon(configuration: Configuration) -> None:
                 runner = FlowRunner(of_set, flow, worker, FlowMeasurements(flow.name))
                 runners.append(runner)
                 nursery.start_soon(runner.run)
+        nursery.start_soon(summaries.run)
+        nursery.start_soon(console.run)
         names = ", ".join(runner.config.name for runner in runners)
         _LOG.info("flows %s; metrics on port %d", names, port)
         await nursery.start(_reload_on_hangup, configuration, runners)

@@ -1,10 +1,11 @@
 """Whether a planned promotion could begin now, and would close the active site at once. Pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from failover.planning.plan import Decision, Resume
+from failover.planning.loss import Loss, beyond_budget
+from failover.planning.plan import Decision, Plan, Resume
 from failover.planning.refusal import Cause, Refusal
-from runtime.configuration.failover_section import FailoverConfig
+from runtime.configuration.failover_section import FailoverConfig, LossBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,11 +15,32 @@ class Readiness:
     site: str
     cause: Cause | None = None
     reason: str | None = None
+    source: str | None = None
+    """The active site, out of which it would go."""
+    lag: int | None = None
+    """Records that a planned promotion would wait for; None where nobody could tell."""
+    groups: int | None = None
+    """Groups that would move."""
+    if_lost: "IfLost | None" = None
+    """What it would cost if the active site were gone; None where nobody could look."""
 
     @property
     def is_ready(self) -> bool:
         """Whether nothing is in the way."""
         return self.cause is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IfLost:
+    """What `promote --source-lost` would give up, or by what it would be refused."""
+
+    loss: Loss
+    refusal: str | None = None
+
+
+def if_lost(loss: Loss, budget: LossBudget, source: str) -> IfLost:
+    """Return what losing the active site now would cost, and whether the budget has room for it."""
+    return IfLost(loss=loss, refusal=beyond_budget(loss, budget, source))
 
 
 def judge_readiness(
@@ -39,7 +61,17 @@ def judge_readiness(
                 " is unfinished",
             )
         case _:
-            plan = decision
+            return replace(
+                _judge_plan(site, decision, limits, hook_fault=hook_fault),
+                source=decision.source,
+                lag=decision.lag,
+                groups=len(decision.groups),
+            )
+
+
+def _judge_plan(
+    site: str, plan: Plan, limits: FailoverConfig, *, hook_fault: str | None
+) -> Readiness:
     if hook_fault is not None:
         return Readiness(site=site, cause=Cause.HOOK, reason=hook_fault)
     if plan.lag is None or plan.lag > limits.max_lag_before_fence:

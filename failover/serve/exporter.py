@@ -22,6 +22,7 @@ from failover.journal.journal import Journal, JournalUnreadable
 from failover.journal.journals import JournalReader
 from failover.journal.steps import PromotionState
 from failover.serve.automatic_metrics import AutomaticCollector
+from failover.serve.console.pages import FailoverConsole
 from failover.serve.guard import (
     Breach,
     StrayFence,
@@ -56,7 +57,7 @@ from runtime.pair.opening import (
 from runtime.process.clock import now_ms
 from runtime.process.fault_note import FaultNote
 from runtime.process.tasks import background_tasks
-from runtime.process.unforeseen import keep_at_work
+from runtime.process.unforeseen import described, keep_at_work
 from wire.net import Cluster
 
 _LOG = logging.getLogger(__name__)
@@ -75,6 +76,8 @@ class StatusCollector(Collector):
     def __init__(self) -> None:
         self.status: Status | None = None
         """What was seen last; None while it is not known."""
+        self.why_not = "the first look is under way"
+        """Why it is not known."""
         self._is_contradicted = False
 
     def active_site(self) -> str | None:
@@ -83,12 +86,12 @@ class StatusCollector(Collector):
 
     def know(self, status: Status) -> None:
         """Show this status."""
-        self.status = status
+        self.status, self.why_not = status, ""
         self._is_contradicted = False
 
-    def know_nothing(self, *, is_contradicted: bool = False) -> None:
-        """Show no status, and whether the clusters contradict the witness."""
-        self.status = None
+    def know_nothing(self, why: str, *, is_contradicted: bool = False) -> None:
+        """Show no status, why, and whether the clusters contradict the witness."""
+        self.status, self.why_not = None, why
         self._is_contradicted = is_contradicted
 
     def collect(self) -> Iterator[Metric]:
@@ -189,7 +192,9 @@ async def serve(
         )
     )
     metrics = configuration.metrics
+    console = FailoverConsole(configuration, collectors, readiness)
     async with background_tasks() as tasks:
+        tasks.start_soon(console.run)
         for name, of_set in by_set.items():
             keeper = SiteKeeper(of_set, collectors[name])
             tasks.start_soon(keep_at_work, keeper.run, keeper.trouble, LOOKING)
@@ -213,9 +218,11 @@ async def serve(
                 ready=lambda: all(one.status is not None for one in collectors.values()),
                 registry=registry,
                 door=metrics.door,
+                browse=console.browse,
             )
         )
-        _LOG.info("metrics at %s://%s:%d/metrics", metrics.door.scheme, metrics.host, port)
+        address = f"{metrics.door.scheme}://{metrics.host}:{port}"
+        _LOG.info("console at %s/, metrics at %s/metrics", address, address)
         task_status.started(port)
         await trio.sleep_forever()
 
@@ -249,16 +256,16 @@ class SiteKeeper:
             try:
                 await self._look_until_fault()
             except (ZooKeeperFault, WitnessGarbled, JournalUnreadable) as error:
-                self._collector.know_nothing()
+                self._collector.know_nothing(f"the witness cannot be read: {error}")
                 self._witness.note(f"cannot be read: {error}")
             except PairUnknown as error:
-                self._collector.know_nothing()
+                self._collector.know_nothing(str(error))
                 self._pair.note(str(error))
             except PairContradicted as error:
-                self._collector.know_nothing(is_contradicted=True)
+                self._collector.know_nothing(str(error), is_contradicted=True)
                 self._pair.note(str(error))
-            except Exception:
-                self._collector.know_nothing()
+            except Exception as error:
+                self._collector.know_nothing(described(error))
                 raise
             await trio.sleep(ASK_EVERY_S)
 

@@ -21,9 +21,11 @@ from runtime.coordination.zookeeper import ZooKeeperFault
 from runtime.pair.opening import PairContradicted, PairUnknown
 from runtime.process.clock import wall_ms
 from runtime.process.fault_note import FaultNote
-from runtime.process.unforeseen import keep_at_work
+from runtime.process.unforeseen import described, keep_at_work
 
 GAUGE: Final = "failover_ready"
+READ_EVERY_S: Final = 10.0
+"""So often it is looked while somebody reads the console, if not more often anyway."""
 
 
 class ReadinessCollector(Collector):
@@ -32,14 +34,30 @@ class ReadinessCollector(Collector):
     def __init__(self) -> None:
         self._found: Sequence[Readiness] = ()
         self._looked_ms: int | None = None
+        self.why_not = ""
+        """Why nothing is known."""
+        self._reader = trio.Event()
 
     def know(self, found: Sequence[Readiness], looked_ms: int) -> None:
         """Show this."""
-        self._found, self._looked_ms = found, looked_ms
+        self._found, self._looked_ms, self.why_not = found, looked_ms, ""
 
-    def know_nothing(self) -> None:
-        """Show no site: nobody could look."""
-        self._found = ()
+    def know_nothing(self, why: str = "") -> None:
+        """Show no site: nobody could look, and why."""
+        self._found, self.why_not = (), why
+
+    def seen(self) -> tuple[Sequence[Readiness], int | None]:
+        """Return what was found last, and when; somebody reads it, so the next look comes soon."""
+        self._reader.set()
+        return self._found, self._looked_ms
+
+    async def wait_due(self, interval_s: float) -> None:
+        """Wait until the next look: not so long where somebody reads."""
+        self._reader = trio.Event()
+        soon_s = min(READ_EVERY_S, interval_s)
+        await trio.sleep(soon_s)
+        with trio.move_on_after(interval_s - soon_s):
+            await self._reader.wait()
 
     def collect(self) -> Iterator[Metric]:
         """Yield what is known now."""
@@ -80,10 +98,10 @@ async def _follow(
             PairUnknown,
             PairContradicted,
         ) as fault:
-            collector.know_nothing()
+            collector.know_nothing(str(fault))
             trouble.note(f"not known: {fault}")
-        except Exception:
-            collector.know_nothing()
+        except Exception as unforeseen:
+            collector.know_nothing(described(unforeseen))
             raise
         else:
             trouble.clear()
@@ -94,4 +112,4 @@ async def _follow(
                     trouble.clear(one.site)
                 else:
                     trouble.note(f"{one.site} could not be promoted now: {one.reason}", one.site)
-        await trio.sleep(configuration.failover.readiness_interval_ms / 1_000)
+        await collector.wait_due(configuration.failover.readiness_interval_ms / 1_000)

@@ -26,6 +26,18 @@ _WIDTH: Final = 1_000
 
 def promotion_page(journal: Journal, topic_set: str | None) -> str:
     """Return the page."""
+    title = f"Promotion of {shown(journal.site)}, epoch {journal.epoch}"
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{title}</title><style>{STYLE}</style></head>\n<body><main>\n"
+        + promotion_body(journal, topic_set)
+        + "\n</main></body></html>\n"
+    )
+
+
+def promotion_body(journal: Journal, topic_set: str | None) -> str:
+    """Return all of the page that is about the promotion."""
     parts = [
         *_head(journal),
         *_timeline(journal),
@@ -35,14 +47,7 @@ def promotion_page(journal: Journal, topic_set: str | None) -> str:
         *_said(journal, topic_set),
         *_partitions(journal),
     ]
-    title = f"Promotion of {shown(journal.site)}, epoch {journal.epoch}"
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{title}</title><style>{STYLE}</style></head>\n<body><main>\n"
-        + "\n".join(parts)
-        + "\n</main></body></html>\n"
-    )
+    return "\n".join(parts)
 
 
 def _tone(journal: Journal) -> str:

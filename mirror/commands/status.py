@@ -1,9 +1,6 @@
 """`mirror status`: ask the running daemons; where there is none, look at both clusters."""
 
-import http.client
-import ssl
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Final
 
 import trio
 
@@ -12,21 +9,16 @@ from mirror.commands.flow_without_daemon import observe
 from mirror.map.known_writers import open_writers
 from mirror.report.status import NOT_RUNNING, FlowReport, StatusReport
 from mirror.report.worker_statuses import merged
-from mirror.workers.handover import WorkerNode
 from runtime.configuration.config import Configuration, FlowConfig
 from runtime.configuration.witness_session import open_witness
+from runtime.coordination.flow_workers import read_workers
 from runtime.coordination.witness import WitnessGarbled, WorkerInfo
 from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperFault
-from runtime.foreign_json import MAX_BYTES, read_json
-from runtime.pages.page_door import PageDoor, reader_context
+from runtime.pages.page_door import PageDoor
+from runtime.pages.page_reader import PageUnread, read_page
 from runtime.process.clock import now_ms
 
-ASK_TIMEOUT_S: Final = 5.0
 OBSERVE_TIMEOUT_S: Final = 20.0
-
-
-class Shut(http.client.HTTPException):
-    """A page is not shown to whom we say we are."""
 
 
 class NobodyAnswers(Exception):
@@ -68,14 +60,7 @@ async def workers_of(
     Raises ZooKeeperFault, WitnessGarbled.
     """
     paths = configuration.coordination.paths
-    node = await zookeeper.get(paths.worker(flow.source, flow.target))
-    found = [] if node is None else [WorkerInfo.decode(node.data)]
-    members = paths.workers(flow.source, flow.target)
-    for name in await zookeeper.children(members) or ():
-        node = await zookeeper.get(f"{members}/{name}")
-        info = None if node is None else WorkerNode.decode(node.data).info
-        if info is not None and info not in found:
-            found.append(info)
+    found = await read_workers(zookeeper, paths, flow.source, flow.target)
     return found or "no daemon runs this flow"
 
 
@@ -125,61 +110,22 @@ async def _ask(worker: WorkerInfo, flow: FlowConfig, door: PageDoor) -> FlowRepo
     """Return the flow as its daemon reports it; raises NobodyAnswers."""
     who = f"process {worker.pid} on {worker.host}"
     try:
-        found = await trio.to_thread.run_sync(_get_status, worker.metrics_url, door)
+        found = await trio.to_thread.run_sync(read_page, worker.metrics_url, "/status", door)
         is_asked = (found["pid"], found["started_ms"]) == (worker.pid, worker.started_ms)
         report: FlowReport
         for report in found["flows"] if is_asked else ():
             if report["flow"] == flow.name:
                 return report
-    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError) as fault:
-        why = _words(fault, worker.metrics_url, door)
-        raise NobodyAnswers(f"{who} should run this flow, but {why}") from fault
+    except PageUnread as why:
+        raise NobodyAnswers(f"{who} should run this flow, but {why}") from why
+    except (KeyError, TypeError) as fault:
+        raise NobodyAnswers(
+            f"{who} should run this flow, but what {worker.metrics_url} answers is no status of a"
+            f" mirror's: {fault!r}"
+        ) from fault
     if not is_asked:
         raise NobodyAnswers(
             f"{who} should run this flow, but process {found['pid']} answers at "
             f"{worker.metrics_url}: give its machine a metrics.host that is reached from here"
         )
     raise NobodyAnswers(f"{who} holds the flow, but does not report it")
-
-
-def _words(fault: Exception, url: str, door: PageDoor) -> str:
-    """Say why a page was not read, and what to do."""
-    match fault:
-        case TimeoutError():
-            return (
-                f"{url} says nothing within {ASK_TIMEOUT_S:g} s: where the process hangs, end it;"
-                " another worker, or its next start, goes on where it was"
-            )
-        case Shut():
-            return (
-                f"{url} refuses what `metrics` of this file has us show ({door.origin}): give both"
-                " programs the same one"
-            )
-        case OSError():
-            return f"{url} cannot be asked: {fault.strerror or fault}"
-        case _:
-            return f"what {url} answers is no status of a mirror's: {fault!r}"
-
-
-def _get_status(metrics_url: str, door: PageDoor) -> Any:  # noqa: ANN401 - another process' JSON
-    parts = urlsplit(metrics_url)
-    connection = http.client.HTTPConnection(parts.netloc, timeout=ASK_TIMEOUT_S)
-    if parts.scheme == "https":
-        context = ssl.create_default_context() if door.tls is None else reader_context(door.tls)
-        connection = http.client.HTTPSConnection(
-            parts.netloc, timeout=ASK_TIMEOUT_S, context=context
-        )
-    shown = door.authorization()
-    try:
-        connection.request(
-            "GET", "/status", headers={} if shown is None else {"Authorization": shown}
-        )
-        response = connection.getresponse()
-        body = response.read(MAX_BYTES + 1)
-    finally:
-        connection.close()
-    if response.status == http.client.UNAUTHORIZED:
-        raise Shut
-    if response.status != http.client.OK:
-        raise http.client.HTTPException(f"/status answered {response.status}")
-    return read_json(body)

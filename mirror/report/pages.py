@@ -9,6 +9,7 @@ from mirror.flow.engine import Engine
 from mirror.flow.runner import FlowRunner
 from mirror.report.gauges import parts
 from mirror.report.status import (
+    GroupReport,
     PartitionReport,
     flow_head,
     partition_report,
@@ -40,6 +41,21 @@ async def _flow(runner: FlowRunner, now: int) -> str:
             groups += (json.dumps(placed_group_report(*one, engine, now)) for one in many)
     lists = f'"partitions": [{", ".join(partitions)}], "groups": [{", ".join(groups)}]'
     return f"{_open(head)}, {lists}}}"
+
+
+async def flow_report(runner: FlowRunner) -> Mapping[str, object]:
+    """Return a `FlowReport` of a flow of this process, with turns for all others."""
+    now, engine = now_ms(), runner.engine
+    partitions: list[PartitionReport] = []
+    groups: list[GroupReport] = []
+    if engine is not None:
+        for some in parts(sorted(engine.flow.partitions.own.items())):
+            await trio.lowlevel.checkpoint()
+            partitions += [_partition(runner, engine, one, now) for _, one in some]
+        for many in parts(sorted(engine.groups.status.items())):
+            await trio.lowlevel.checkpoint()
+            groups += [placed_group_report(*one, engine, now) for one in many]
+    return {**flow_head(runner), "partitions": partitions, "groups": groups}
 
 
 def _partition(

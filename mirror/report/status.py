@@ -16,6 +16,7 @@ from mirror.groups.sync import GroupStatus
 from mirror.map.foreign_watch import told_foreign
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import advice
+from offset_translation.translation import translate_clamped
 from runtime.process.fault_note import FaultNote
 from wire.kernel.chosen import walker
 from wire.topic_partition import TopicPartition
@@ -81,6 +82,8 @@ class GroupReport(TypedDict):
     target_lag: int | None
     source_lag_seconds: NotRequired[float | None]
     """Seconds since the group last had everything; None, or nothing, while that is not known."""
+    reread: NotRequired[int | None]
+    """Records that the group would read again if it went on at the target now."""
 
 
 class RefusedSettingReport(TypedDict):
@@ -283,7 +286,19 @@ def placed_group_report(
         else engine.group_lags.lag_ms(group_partition, status.source_offset, partition, now_ms)
     )
     report["source_lag_seconds"] = None if lag_ms is None else lag_ms / 1000
+    report["reread"] = None if partition is None else _reread(partition, status)
     return report
+
+
+def _reread(partition: MirroredPartition, status: GroupStatus) -> int | None:
+    """Return how many records before its position a group would read again on the target.
+
+    None without a position there, and where the map does not tell where the group's belongs.
+    """
+    place = translate_clamped(partition.offset_map, status.source_offset)
+    if place is None or status.target_offset is None:
+        return None
+    return max(0, place.target_offset - status.target_offset)
 
 
 def group_report(

@@ -32,7 +32,8 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "metrics.granularity": "What `mirror run` has a line for: each `flow`, each `topic`, or "
         "each `partition`. Lags and counts are added up, of lags in seconds the greatest counts; "
         "offsets and states are there by `partition` alone. Each group has its own lines always.",
-        "metrics.token": "What readers show as `Authorization: Bearer`.",
+        "metrics.token": "What readers show as `Authorization: Bearer`. In a browser it is the "
+        "password of the user `token`.",
         "metrics.token_file": "A file that holds `token`; read at each request.",
         "metrics.username": "The user that readers show by HTTP's basic scheme.",
         "metrics.password": "Its password.",

@@ -1,9 +1,8 @@
 """The HTTP endpoint of every program: /metrics, /health/live, /health/ready and its own routes."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Final
@@ -13,14 +12,26 @@ import trio
 from prometheus_client import CollectorRegistry
 from prometheus_client.registry import REGISTRY
 
+from runtime.pages import room as places
+from runtime.pages.browsing import (
+    BadTarget,
+    Browse,
+    EventSource,
+    PageAnswer,
+    PageRequest,
+    page_request,
+    said,
+)
 from runtime.pages.exposition import Body, Many, exposition, nothing_many
 from runtime.pages.page_door import UNGUARDED, PageDoor
+from runtime.pages.room import ConnectionPlaces, HeldPlace
+from runtime.process.tasks import background_tasks
 from wire.net.tls_context import RenewedContext
 
 _LOG = logging.getLogger(__name__)
 
-REQUEST_TIMEOUT_S: Final = 10
-MAX_CONNECTIONS: Final = 64
+EVENT_TIMEOUT_S: Final = 10
+"""A browser that takes no event for so long loses its stream."""
 UNAUTHORIZED: Final = 401
 FORBIDDEN: Final = 403
 OPEN_TO_ALL: Final = frozenset({"/health/live", "/health/ready"})
@@ -44,11 +55,13 @@ async def serve_metrics(  # noqa: PLR0913 - the last is of trio
     registry: CollectorRegistry = REGISTRY,
     many: Many = nothing_many,
     door: PageDoor = UNGUARDED,
+    browse: Browse | None = None,
     task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until cancelled; reports the port it listens on. Port 0 takes a free one.
 
     ``registry`` is from `program_registry`; what there may be ten thousand of comes from ``many``.
+    `browse` answers what no route has.
     Raises AddressInUse, and OSError where the door's files cannot be read.
     """
 
@@ -60,17 +73,19 @@ async def serve_metrics(  # noqa: PLR0913 - the last is of trio
         **routes,
     }
     try:
-        listeners = await trio.open_tcp_listeners(port, host=host, backlog=MAX_CONNECTIONS)
+        listeners = await trio.open_tcp_listeners(port, host=host, backlog=places.MAX_CONNECTIONS)
     except (OSError, UnicodeError) as error:  # also of a host whose name no host can have
         reason = getattr(error, "strerror", None) or str(error)
         raise AddressInUse(f"metrics: cannot listen on {host}:{port}: {reason}") from error
-    room = _Room()
+    room = ConnectionPlaces()
     keys = None if door.tls is None else door.tls.keys(lets_all_shake_hands=True)
     task_status.started(int(listeners[0].socket.getsockname()[1]))
     await trio.serve_listeners(
         partial(
             _serve_connection,
-            _Pages(partial(exposition, registry, many), answers, ready, door),
+            _Pages(
+                partial(exposition, registry, many), answers, ready, door, browse or _no_console
+            ),
             keys,
             room,
         ),
@@ -78,52 +93,12 @@ async def serve_metrics(  # noqa: PLR0913 - the last is of trio
     )
 
 
-class _Room:
-    """Places for MAX_CONNECTIONS connections, of which one is always being made free.
-
-    A connection that has sent no request gives its place up first, the oldest before all others.
-    So the next request is read, whoever holds connections open and says nothing.
-    """
-
-    def __init__(self) -> None:
-        self._free = trio.Semaphore(MAX_CONNECTIONS)
-        self._silent: dict[trio.CancelScope, None] = {}
-        self._answered: dict[trio.CancelScope, None] = {}
-
-    async def wait_free(self) -> None:
-        """Take a place, from the oldest silent connection if there is none."""
-        if not self._free.value:
-            oldest = next(iter(self._silent or self._answered), None)
-            if oldest is not None:
-                oldest.cancel()
-        await self._free.acquire()
-
-    def free(self) -> None:
-        """Give a place back that no connection uses."""
-        self._free.release()
-
-    @contextmanager
-    def hold(self) -> Iterator[Callable[[], None]]:
-        """Limit a connection's time; what is given notes that its request has arrived."""
-        with trio.move_on_after(REQUEST_TIMEOUT_S) as scope:
-            self._silent[scope] = None
-
-            def note_request() -> None:
-                self._answered[scope] = self._silent.pop(scope)
-
-            try:
-                yield note_request
-            finally:
-                self._silent.pop(scope, None)
-                self._answered.pop(scope, None)
-
-
 @dataclass(frozen=True, slots=True)
 class _BoundedListener(trio.abc.Listener[trio.SocketStream]):
     """Accepts a connection only when there is room: each one takes a file of the process."""
 
     listener: trio.SocketListener
-    room: _Room
+    room: ConnectionPlaces
 
     async def accept(self) -> trio.SocketStream:
         """Return the next connection, which holds a place in the room."""
@@ -148,10 +123,18 @@ class _Pages:
     answers: Mapping[str, Route]
     ready: Callable[[], bool]
     door: PageDoor
+    browse: Browse
+
+
+async def _no_console(_: PageRequest) -> PageAnswer | None:
+    return None
 
 
 async def _serve_connection(
-    pages: _Pages, keys: RenewedContext | None, room: _Room, socket_stream: trio.SocketStream
+    pages: _Pages,
+    keys: RenewedContext | None,
+    room: ConnectionPlaces,
+    socket_stream: trio.SocketStream,
 ) -> None:
     """Answer one request and close: scrapers come rarely, and closing keeps this simple."""
     stream: trio.abc.Stream = socket_stream
@@ -161,37 +144,92 @@ async def _serve_connection(
         )
     try:
         async with stream:
-            with room.hold() as note_request:
-                await _answer(pages, stream, note_request)
+            with room.hold() as held:
+                await _answer(pages, stream, held)
     except (trio.BrokenResourceError, h11.ProtocolError) as error:
         _LOG.debug("metrics request dropped: %s", error)
     finally:
         room.free()
 
 
-async def _answer(pages: _Pages, stream: trio.abc.Stream, note_request: Callable[[], None]) -> None:
+async def _answer(pages: _Pages, stream: trio.abc.Stream, held: HeldPlace) -> None:
     connection = h11.Connection(h11.SERVER)
-    request = await _receive_request(connection, stream)
+    try:
+        request = await _receive_request(connection, stream)
+    except h11.RemoteProtocolError as error:
+        status = error.error_status_hint
+        await _send_page(connection, stream, said(status, f"this is no request: {error}"))
+        return
     if request is None:
         return
-    note_request()
+    held.note_request()
     has_certificate = isinstance(stream, trio.SSLStream) and bool(stream.getpeercert())
     answer = await _guarded_respond(pages, request, has_certificate=has_certificate)
-    status, content_type, body = answer
-    head = h11.Response(
-        status_code=status,
-        headers=[
-            ("Content-Type", content_type),
-            ("Content-Length", str(sum(map(len, body)))),
-            ("Connection", "close"),
-            *(pages.door.challenges() if status == UNAUTHORIZED else ()),
-        ],
-    )
-    # h11 raises for a body that HEAD asks for, as `curl -I` does.
-    data = [] if request.method == b"HEAD" else [h11.Data(data=part) for part in body]
+    if answer.status == UNAUTHORIZED:
+        answer = replace(answer, headers=(*answer.headers, *pages.door.challenges()))
+    if answer.events is None or request.method == b"HEAD":
+        await _send_page(connection, stream, answer, has_body=request.method != b"HEAD")
+    elif held.may_stream():
+        await _send_events(connection, stream, answer, answer.events)
+    else:
+        full = said(503, f"{places.MAX_STREAMS} pages are live already; this one is not")
+        await _send_page(connection, stream, full)
+
+
+async def _send_page(
+    connection: h11.Connection,
+    stream: trio.abc.Stream,
+    answer: PageAnswer,
+    *,
+    has_body: bool = True,
+) -> None:
+    """Send all of it; no body to HEAD, as `curl -I` asks for it: h11 raises there."""
+    whole = answer.parts or (answer.body,)
+    headers = [
+        ("Content-Type", answer.content_type),
+        ("Content-Length", str(sum(map(len, whole)))),
+        ("Connection", "close"),
+        *answer.headers,
+    ]
+    head = h11.Response(status_code=answer.status, headers=headers)
+    data = [h11.Data(data=part) for part in whole] if has_body else []
     for event in (head, *data, h11.EndOfMessage()):
         if part := connection.send(event):
             await stream.send_all(part)
+
+
+async def _send_events(
+    connection: h11.Connection, stream: trio.abc.Stream, answer: PageAnswer, events: EventSource
+) -> None:
+    """Send events until the browser is gone, takes none any more, or its time is over."""
+
+    async def send(data: bytes) -> None:
+        with trio.move_on_after(EVENT_TIMEOUT_S) as limit:
+            await stream.send_all(connection.send(h11.Data(data=data)) or b"")
+        if limit.cancelled_caught:
+            raise trio.BrokenResourceError("the browser takes no events")
+
+    headers = [("Content-Type", answer.content_type), ("Connection", "close"), *answer.headers]
+    await stream.send_all(
+        connection.send(h11.Response(status_code=answer.status, headers=headers)) or b""
+    )
+    async with background_tasks() as tasks:
+        tasks.start_soon(_end_when_gone, stream, tasks.cancel_scope)
+        try:
+            await events(send)
+        except (trio.BrokenResourceError, h11.LocalProtocolError):
+            raise
+        except Exception:  # noqa: BLE001 - being watched must not end what is watched
+            _LOG.exception("a live page failed: our mistake")
+
+
+async def _end_when_gone(stream: trio.abc.Stream, scope: trio.CancelScope) -> None:
+    """End a stream as soon as its browser has closed it, or says anything more."""
+    try:
+        await stream.receive_some()
+    except trio.BrokenResourceError:
+        _LOG.debug("a browser has broken off its stream")
+    scope.cancel()
 
 
 async def _receive_request(
@@ -208,47 +246,51 @@ async def _receive_request(
 
 async def _guarded_respond(
     pages: _Pages, request: h11.Request, *, has_certificate: bool
-) -> tuple[int, str, Body]:
+) -> PageAnswer:
     """Answer 500 for a mistake of ours: being watched must not end what is watched."""
     try:
         return await _respond(pages, request, has_certificate=has_certificate)
     except Exception:  # noqa: BLE001
         _LOG.exception("GET %s failed: our mistake", request.target.decode("ascii", "replace"))
-        return 500, "text/plain", [b"this page failed; the program's log says why\n"]
+        return said(500, "this page failed; the program's log says why")
 
 
-async def _respond(
-    pages: _Pages, request: h11.Request, *, has_certificate: bool
-) -> tuple[int, str, Body]:
-    path = request.target.decode("ascii", "replace").partition("?")[0]
+async def _respond(pages: _Pages, request: h11.Request, *, has_certificate: bool) -> PageAnswer:
     if request.method not in (b"GET", b"HEAD"):
-        return 405, "text/plain", [b"only GET is answered here\n"]
-    if path == "/health/ready":
-        status, text = (200, b"ready\n") if pages.ready() else (503, b"not ready\n")
-        return status, "text/plain", [text]
-    if path not in OPEN_TO_ALL:
+        return said(405, "only GET is answered here")
+    try:
+        asked = page_request(request.target)
+    except BadTarget as bad:
+        return said(bad.status, str(bad))
+    if asked.path == "/health/ready":
+        return said(200, "ready") if pages.ready() else said(503, "not ready")
+    if asked.path not in OPEN_TO_ALL:
         refusal = _refusal(pages.door, request, has_certificate=has_certificate)
         if refusal is not None:
             return refusal
-    if path == "/metrics":
-        return 200, *await pages.metrics(_header(request, b"accept").decode("ascii", "replace"))
-    route = pages.answers.get(path)
-    if route is None:
-        known = ", ".join(["/metrics", *pages.answers, "/health/ready"])
-        return 404, "text/plain", [f"nothing here; there is {known}\n".encode()]
-    content_type, page = await route()
-    return 200, content_type, [page]
+    return await _page(pages, request, asked)
 
 
-def _refusal(
-    door: PageDoor, request: h11.Request, *, has_certificate: bool
-) -> tuple[int, str, Body] | None:
-    """Return what a reader is told that shows too little; None where it may read on."""
+async def _page(pages: _Pages, request: h11.Request, asked: PageRequest) -> PageAnswer:
+    """Return what a reader gets who may read it."""
+    if asked.path == "/metrics":
+        accept = _header(request, b"accept").decode("ascii", "replace")
+        content_type, parts = await pages.metrics(accept)
+        return PageAnswer(content_type=content_type, parts=parts)
+    route = pages.answers.get(asked.path)
+    if route is not None:
+        content_type, body = await route()
+        return PageAnswer(content_type=content_type, body=body)
+    known = ", ".join(["/metrics", *pages.answers, "/health/ready"])
+    return await pages.browse(asked) or said(404, f"nothing here; there is {known}")
+
+
+def _refusal(door: PageDoor, request: h11.Request, *, has_certificate: bool) -> PageAnswer | None:
+    """Return what a stranger is told; None for whom the door lets in."""
     if door.asks_certificate and not has_certificate:
-        return FORBIDDEN, "text/plain", [b"show a certificate of metrics.tls.client_ca\n"]
+        return said(FORBIDDEN, "show a certificate of metrics.tls.client_ca")
     if not door.admits(_header(request, b"authorization")):
-        asks = b"show what metrics.token or metrics.username asks for\n"
-        return UNAUTHORIZED, "text/plain", [asks]
+        return said(UNAUTHORIZED, "show what metrics.token or metrics.username asks for")
     return None
 
 

@@ -13,6 +13,9 @@ from wire.net.secret_file import FileSecret
 from wire.net.security import Secret, reveal
 from wire.net.tls_context import RenewedContext
 
+TOKEN_USER: Final = "token"  # noqa: S105 - a name
+"""The user with which a browser shows the token, as its password."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageTls:
@@ -96,20 +99,28 @@ class PageDoor:
         return "no token and no user"
 
     def challenges(self) -> list[tuple[str, str]]:
-        """Return the headers of a refusal that say what to show (RFC 9110, 11.6.1)."""
+        """Return the headers of a refusal that say what to show (RFC 9110, 11.6.1).
+
+        Browsers ask people for nothing but a user and a password.
+        """
         schemes = ["Bearer"] if self.token is not None else []
-        schemes += ['Basic realm="kafka-dr"'] if self.reader is not None else []
+        schemes += ['Basic realm="kafka-dr"'] if self.asks_credentials else []
         return [("WWW-Authenticate", scheme) for scheme in schemes]
 
     def _wanted(self) -> list[bytes]:
         wanted = [] if self.token is None else [f"Bearer {reveal(self.token)}".encode()]
         if self.reader is not None:
-            pair = f"{self.reader.username}:{reveal(self.reader.password)}".encode()
-            wanted.append(b"Basic " + base64.b64encode(pair))
+            wanted.append(_basic(self.reader.username, reveal(self.reader.password)))
+        if self.token is not None:
+            wanted.append(_basic(TOKEN_USER, reveal(self.token)))
         return wanted
 
 
 UNGUARDED: Final = PageDoor()
+
+
+def _basic(username: str, password: str) -> bytes:
+    return b"Basic " + base64.b64encode(f"{username}:{password}".encode())
 
 
 def _place_of(secret: Secret) -> str:

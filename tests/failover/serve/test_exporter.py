@@ -56,6 +56,8 @@ async def test_roles_and_the_last_promotion_are_metrics_and_what_is_not_known_is
                 while "failover_epoch 1.0" not in metrics:
                     await trio.sleep(0.1)
                     metrics = await trio.to_thread.run_sync(fetch, port)
+            page = await trio.to_thread.run_sync(fetch, port, "/console")
+            promotions = await trio.to_thread.run_sync(fetch, port, "/console/promotions?epoch=1")
             nursery.cancel_scope.cancel()
     assert lines[0] == "active   dc2 (epoch 1), moving to dc1"
     assert lines[1].startswith(f"site     dc1: standby, {down}: ")
@@ -77,6 +79,10 @@ async def test_roles_and_the_last_promotion_are_metrics_and_what_is_not_known_is
     ):
         assert line in metrics.splitlines()
     assert "failover_fenced_topics{" not in metrics
+    assert "dc2 is active, moving to dc1" in page
+    assert "the site does not answer" in page
+    assert "Promotion of dc2, epoch 1" in promotions
+    assert "the journal lacks what a report needs" in promotions
 
 
 async def test_a_flow_out_of_a_site_that_is_not_active_rests_although_its_daemon_is_there(
@@ -109,8 +115,8 @@ async def test_a_flow_out_of_a_site_that_is_not_active_rests_although_its_daemon
     assert measured == {"dc1->dc2": 1, "dc2->dc1": 0}
 
 
-def fetch(port: int) -> str:
-    """Ask for the metrics."""
-    with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+def fetch(port: int, path: str = "/metrics") -> str:
+    """Ask for a page."""
+    with urlopen(f"http://127.0.0.1:{port}{path}") as answer:
         text: str = answer.read().decode()
     return text

@@ -58,7 +58,7 @@ async def test_another_program_where_a_worker_was_is_no_worker(
 async def test_a_worker_that_hangs_or_is_away_is_named_with_its_page_and_what_to_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mirror.commands.status.ASK_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("runtime.pages.page_reader.ASK_TIMEOUT_S", 0.05)
     start = r"process 1 on far should run this flow, but http://127\.0\.0\.1:\d+/metrics "
     with socket.create_server(("127.0.0.1", 0)) as hanging:
         port = hanging.getsockname()[1]

@@ -9,8 +9,9 @@ import pytest
 import trio
 from prometheus_client import CollectorRegistry, Counter
 
-from runtime.pages import metrics
-from runtime.pages.metrics import MAX_CONNECTIONS, AddressInUse, serve_metrics
+from runtime.pages import room
+from runtime.pages.metrics import AddressInUse, serve_metrics
+from runtime.pages.room import MAX_CONNECTIONS
 
 
 def open_files() -> int:
@@ -106,7 +107,7 @@ async def test_silent_connections_take_few_files_and_health_is_answered(
 async def test_clients_that_ask_and_do_not_read_do_not_shut_others_out(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metrics, "MAX_CONNECTIONS", 4)
+    monkeypatch.setattr(room, "MAX_CONNECTIONS", 4)
 
     async def large() -> tuple[str, bytes]:
         return "text/plain", b"x" * 20_000_000

@@ -111,7 +111,7 @@ async def test_without_a_token_there_is_nothing_but_health(
     ):
         for shown in (None, "Bearer wrong", "Bearer ", "Basic first", "Bearer  first"):
             refused, challenge, body = await _get(port, path, shown)
-            assert (refused, challenge) == (401, "Bearer"), (path, shown)
+            assert (refused, challenge) == (401, 'Bearer, Basic realm="kafka-dr"'), (path, shown)
             assert b"{}" not in body
     assert (await _get(port, "/health/live"))[0] == 200
     assert (await _get(port, "/health/ready"))[0] == 200

@@ -15,7 +15,7 @@ def text_of(collector: SetsCollector) -> list[str]:
 
 def test_each_sample_has_its_set_and_each_family_stands_once() -> None:
     lost = StatusCollector()
-    lost.know_nothing(is_contradicted=True)
+    lost.know_nothing("the clusters know more", is_contradicted=True)
     lines = text_of(
         SetsCollector(
             {

@@ -1,0 +1,168 @@
+"""All pages of `failover serve`, and the looks that are taken while somebody reads them."""
+
+import socket
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final, Protocol
+
+import trio
+
+from failover.journal.journal import Journal, JournalUnreadable
+from failover.journal.journals import read_journals
+from failover.planning.readiness import Readiness
+from failover.serve.console.audits import AuditSeen, audit_page, read_audit_folder
+from failover.serve.console.mirrors import look_at_lines, look_at_summaries
+from failover.serve.console.overview import OverviewSeen, SetSeen, overview_page
+from failover.serve.console.promotions import promotions_page
+from failover.view.status import Status
+from runtime.configuration.config import Configuration
+from runtime.configuration.witness_session import open_witness
+from runtime.console.console import Console, ConsolePage
+from runtime.console.flow_pages import flows_page, groups_page, partitions_page
+from runtime.console.frame import PageParts
+from runtime.console.watched import Watched
+from runtime.coordination.zookeeper import ZooKeeperFault
+from runtime.process.clock import wall_ms
+
+LISTS_EVERY_S: Final = 5.0
+SLOW_EVERY_S: Final = 10.0
+
+
+class StatusKept(Protocol):
+    """The newest status of a set of topics."""
+
+    status: Status | None
+    why_not: str
+
+
+class ReadinessKept(Protocol):
+    """The newest look at whether a set could be promoted."""
+
+    why_not: str
+
+    def seen(self) -> tuple[Sequence[Readiness], int | None]:
+        """Return what was found, and when."""
+
+
+class FailoverConsole:
+    """The console of one `failover serve`; `browse` answers, `run` looks while somebody reads."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        statuses: Mapping[str, StatusKept],
+        readiness: Mapping[str, ReadinessKept],
+    ) -> None:
+        self._configuration = configuration
+        self._statuses = statuses
+        self._readiness = readiness
+        self._by_set = configuration.by_set()
+        self._has_sets = len(self._by_set) > 1
+        self._summaries = Watched("flows", partial(look_at_summaries, configuration), LISTS_EVERY_S)
+        self._lines = Watched("partitions", partial(look_at_lines, configuration), LISTS_EVERY_S)
+        self._journals = Watched("promotions", self._look_at_journals, SLOW_EVERY_S)
+        self._audits = Watched("the audit", self._look_at_audits, SLOW_EVERY_S)
+        pages = [
+            ConsolePage(path="", name="Overview", make=self._overview, every_s=1.0),
+            ConsolePage(path="flows", name="Flows", make=self._flows, every_s=LISTS_EVERY_S),
+            ConsolePage(
+                path="partitions", name="Partitions", make=self._partitions, every_s=LISTS_EVERY_S
+            ),
+            ConsolePage(path="groups", name="Groups", make=self._groups, every_s=LISTS_EVERY_S),
+            ConsolePage(path="promotions", name="Promotions", make=self._promotions),
+            ConsolePage(path="audit", name="Audit", make=self._audit, every_s=LISTS_EVERY_S),
+        ]
+        program = f"failover serve on {socket.gethostname()}"
+        self.browse: Final = Console(program, pages).browse
+
+    async def run(self) -> None:
+        """Look at what somebody reads, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            for watched in (self._summaries, self._lines, self._journals, self._audits):
+                nursery.start_soon(watched.run)
+
+    async def _overview(self, _: Mapping[str, str]) -> PageParts:
+        audits = await self._audits.newest()
+        sets = []
+        for name, kept in self._statuses.items():
+            found, looked_ms = self._readiness[name].seen()
+            sets.append(
+                SetSeen(
+                    name=self._shown(name),
+                    status=kept.status,
+                    why_not=kept.why_not,
+                    readiness=found,
+                    looked_ms=looked_ms,
+                    why_not_ready=self._readiness[name].why_not,
+                    audit=None if audits is None else audits[self._shown(name)],
+                )
+            )
+        summaries = await self._summaries.newest()
+        file = self._configuration.file
+        return overview_page(OverviewSeen(sets=sets, summaries=summaries, file=file))
+
+    async def _flows(self, _: Mapping[str, str]) -> PageParts:
+        seen = await self._summaries.newest()
+        return flows_page(None, ()) if seen is None else flows_page(seen.flows, seen.faults)
+
+    async def _partitions(self, query: Mapping[str, str]) -> PageParts:
+        return partitions_page(await self._lines.newest(), query)
+
+    async def _groups(self, query: Mapping[str, str]) -> PageParts:
+        return groups_page(await self._lines.newest(), query)
+
+    async def _promotions(self, query: Mapping[str, str]) -> PageParts:
+        return promotions_page(self._with_running(await self._journals.newest()), query)
+
+    async def _audit(self, query: Mapping[str, str]) -> PageParts:
+        return audit_page(await self._audits.newest(), query)
+
+    def _shown(self, name: str) -> str:
+        """Return the name of a set as pages show it: of a file without sets there is none."""
+        return name if self._has_sets else ""
+
+    def _with_running(
+        self, journals: Mapping[str, Sequence[Journal] | str] | None
+    ) -> Mapping[str, Sequence[Journal] | str] | None:
+        """Return journals with the running one as it was seen last, which is newer."""
+        if journals is None:
+            return None
+        running = {
+            self._shown(name): kept.status.unfinished
+            for name, kept in self._statuses.items()
+            if kept.status is not None and kept.status.unfinished is not None
+        }
+        return {
+            name: found
+            if isinstance(found, str) or name not in running
+            else [
+                *(one for one in found if one.epoch != running[name].epoch),
+                running[name],
+            ]
+            for name, found in journals.items()
+        }
+
+    async def _look_at_journals(self) -> Mapping[str, Sequence[Journal] | str]:
+        """Read every journal that the witness holds."""
+        found: dict[str, Sequence[Journal] | str] = {}
+        try:
+            async with open_witness(self._configuration.coordination) as zookeeper:
+                for name, of_set in self._by_set.items():
+                    try:
+                        journals = await read_journals(zookeeper, of_set.coordination.paths)
+                        found[self._shown(name)] = journals
+                    except JournalUnreadable as fault:
+                        found[self._shown(name)] = str(fault)
+        except ZooKeeperFault as fault:
+            return {
+                self._shown(name): f"the witness does not tell: {fault}" for name in self._by_set
+            }
+        return found
+
+    async def _look_at_audits(self) -> Mapping[str, AuditSeen]:
+        """Read the results of each set's audit."""
+        found: dict[str, AuditSeen] = {}
+        for name, of_set in self._by_set.items():
+            read = partial(read_audit_folder, of_set.audit.output, wall_ms())
+            found[self._shown(name)] = await trio.to_thread.run_sync(read)
+        return found

@@ -1,0 +1,196 @@
+"""What a console has seen, without clusters: sites where all is well, and many partitions."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from failover.journal.facts import Facts
+from failover.journal.journal import Journal, begin_step, end_step
+from failover.journal.steps import ORDER, PromotionKind, StepName, StepState
+from failover.planning.loss import Loss, estimate
+from failover.planning.readiness import IfLost, Readiness
+from failover.serve.console.audits import AuditSeen
+from failover.serve.console.mirrors import SummariesSeen
+from failover.serve.console.overview import OverviewSeen, SetSeen
+from failover.view.status import FlowStatus, SiteStatus, Status
+from runtime.console.flow_lines import FlowsSeen, GroupLine, PartitionLine
+from runtime.console.flow_summary import FlowSummary, LagSample
+from runtime.coordination.known_ends import KnownEnd, KnownEnds
+from runtime.coordination.witness import ActiveSite, WorkerInfo
+from wire.topic_partition import TopicPartition
+
+NOW_MS: Final = 1_790_000_000_000
+HOSTILE: Final = "\"><script>alert(1)</script>\x1b[2J\u202egro\x00up&amp;'"
+ORDERS: Final = TopicPartition("orders", 0)
+FILE: Final = Path("/etc/kafka-dr/dc.yaml")
+
+
+def loss(records: int, *, now_ms: int = NOW_MS) -> Loss:
+    """What is lost where the mirror is so many records behind."""
+    end = KnownEnd(end=1_000 + records, heard_ms=now_ms, level_ms=now_ms - 400, is_last_word=True)
+    known = KnownEnds(at_ms=now_ms, ends={ORDERS: end})
+    return estimate(known, {ORDERS: 1_000}, {ORDERS: 1_000}, now_ms)
+
+
+def site(name: str, *, is_active: bool, fault: str | None = None) -> SiteStatus:
+    """A site that answers, closed where it is the standby."""
+    fenced = () if is_active or fault else ("orders", "payments", "departures")
+    return SiteStatus(
+        name=name, is_active=is_active, fault=fault, fenced_topics=fenced, allowed_clients=()
+    )
+
+
+def status(*, unfinished: Journal | None = None, fault: str | None = None) -> Status:
+    """Of two sites, dc1 active; with `fault` dc1 does not answer."""
+    worker = WorkerInfo(host="mirror-1", pid=812, metrics_url="http://mirror-1:9401", started_ms=0)
+    out = FlowStatus(
+        name="dc1->dc2", is_out_of_active=True, worker=worker, command=None, acknowledged=None
+    )
+    back = replace(out, name="dc2->dc1", is_out_of_active=False)
+    return Status(
+        active=ActiveSite(
+            site="dc1", epoch=2, moving_to=None if unfinished is None else unfinished.site
+        ),
+        sites=(site("dc1", is_active=True, fault=fault), site("dc2", is_active=False)),
+        flows=(out, back),
+        unfinished=unfinished,
+        last=None,
+    )
+
+
+def running(now_ms: int = NOW_MS) -> Journal:
+    """A promotion that is draining."""
+    journal = Journal(
+        epoch=3, site="dc2", source="dc1", kind=PromotionKind.PLANNED, started_ms=now_ms - 4_000
+    )
+    at_ms = now_ms - 4_000
+    for step in ORDER[PromotionKind.PLANNED]:
+        journal = begin_step(journal, step, at_ms)
+        if step is StepName.DRAIN:
+            return journal
+        at_ms += 350
+        facts: Facts = {"topics": {"orders": 6}, "fence": []} if step is StepName.PREFLIGHT else {}
+        if step is StepName.FENCE:
+            facts = {"fenced": True, "partitions": 6}
+        journal = end_step(journal, step, state=StepState.DONE, facts=facts, now_ms=at_ms)
+    raise AssertionError("a planned promotion drains")
+
+
+def summary(
+    name: str = "dc1->dc2", *, partitions: int = 21, lag: int | None = 12, now_ms: int = NOW_MS
+) -> FlowSummary:
+    """A flow that streams, with an hour of history in which it was not always known."""
+    history = [
+        LagSample(
+            now_ms - (720 - i) * 5_000,
+            None if 300 < i < 320 else (i * 37) % 90 + (800 if 500 < i < 530 else 0),
+            None if 300 < i < 320 else 0.4,
+        )
+        for i in range(720)
+    ]
+    return FlowSummary(
+        flow=name,
+        role="running",
+        reason="",
+        faults=(),
+        taken_ms=now_ms - 2_000,
+        states={"streaming": partitions},
+        groups=3,
+        lag_records=lag,
+        lag_seconds=None if lag is None else 0.4,
+        lost_records=0,
+        history=history,
+    )
+
+
+def audit(*, answer: str | None = "clean", now_ms: int = NOW_MS) -> AuditSeen:
+    """The verdict of last night."""
+    return AuditSeen(
+        folder=FILE.parent / "audit",
+        answer=answer,
+        ended_ms=now_ms - 5 * 3_600_000,
+        why_not=None if answer else "no verdict is there",
+        now_ms=now_ms,
+    )
+
+
+def set_seen(
+    *,
+    found: Status | None = None,
+    why_not: str = "",
+    readiness: Sequence[Readiness] | None = None,
+    verdict: AuditSeen | None = None,
+    name: str = "",
+    now_ms: int = NOW_MS,
+) -> SetSeen:
+    """A set at which all is well unless something is given."""
+    well = Readiness(
+        site="dc2",
+        source="dc1",
+        lag=12,
+        groups=3,
+        if_lost=IfLost(loss=loss(12, now_ms=now_ms)),
+    )
+    return SetSeen(
+        name=name,
+        status=found if found is not None or why_not else status(),
+        why_not=why_not,
+        readiness=[well] if readiness is None else readiness,
+        looked_ms=now_ms - 3_000,
+        why_not_ready="",
+        audit=verdict or audit(now_ms=now_ms),
+    )
+
+
+def overview(
+    *sets: SetSeen, summaries: SummariesSeen | None = None, now_ms: int = NOW_MS
+) -> OverviewSeen:
+    """All that the first page shows; all is well unless something is given."""
+    flows = SummariesSeen(flows=[summary(now_ms=now_ms)])
+    return OverviewSeen(
+        sets=sets or [set_seen(now_ms=now_ms)], summaries=summaries or flows, file=FILE
+    )
+
+
+def many(partitions: int, groups: int, *, now_ms: int = NOW_MS) -> FlowsSeen:
+    """So many of each; one partition stands still, one group has a hostile name."""
+    lines = [
+        PartitionLine(
+            flow="dc1->dc2",
+            topic=f"topic-{number // 10}",
+            partition=number % 10,
+            state="streaming",
+            since_ms=now_ms - 90_000,
+            reason="",
+            advice="",
+            lag_records=number % 7,
+            lag_seconds=0.1,
+            lost=0,
+            skipped=0,
+            worker="mirror-1:812",
+        )
+        for number in range(partitions)
+    ]
+    lines[partitions // 2] = lines[partitions // 2]._replace(
+        state="retention overrun",
+        reason="the source's log start has passed the mirror",
+        advice="`mirror resume` continues behind what is lost",
+        lag_records=None,
+        lag_seconds=None,
+    )
+    named = [
+        GroupLine(
+            flow="dc1->dc2",
+            group=f"group-{number}",
+            partitions=10,
+            lag=number % 50,
+            lag_seconds=0.1,
+            reread=0,
+            unknown=0,
+            waiting=(),
+        )
+        for number in range(groups)
+    ]
+    named[0] = named[0]._replace(group=HOSTILE, reread=None, unknown=4, waiting=("busy",))
+    return FlowsSeen(looked_ms=now_ms, partitions=lines, groups=named)

@@ -1,0 +1,85 @@
+"""A console that shows what `tests.failover.serve.console.seen` has, for browsers."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import trio
+from prometheus_client import CollectorRegistry
+
+from failover.serve.console.audits import audit_page
+from failover.serve.console.overview import overview_page
+from failover.serve.console.promotions import promotions_page
+from runtime.console.console import Console, ConsolePage
+from runtime.console.flow_lines import FlowsSeen
+from runtime.console.flow_pages import flows_page, groups_page, partitions_page
+from runtime.console.frame import PageParts
+from runtime.pages.metrics import serve_metrics
+from runtime.process.clock import wall_ms
+from tests.failover.serve.console.seen import (
+    HOSTILE,
+    audit,
+    many,
+    overview,
+    running,
+    set_seen,
+    status,
+    summary,
+)
+
+
+class ShownConsole:
+    """All pages of it; `is_promoting` shows a promotion under way."""
+
+    def __init__(self, partitions: int, groups: int) -> None:
+        self._lines = many(partitions, groups, now_ms=wall_ms())
+        self.is_promoting = False
+
+    async def serve(
+        self, port: int = 0, *, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Serve until cancelled; report the port."""
+        pages = [
+            ConsolePage(path="", name="Overview", make=self._overview, every_s=0.5),
+            ConsolePage(path="flows", name="Flows", make=self._flows),
+            ConsolePage(
+                path="partitions", name="Partitions", make=partial(self._list, partitions_page)
+            ),
+            ConsolePage(path="groups", name="Groups", make=partial(self._list, groups_page)),
+            ConsolePage(path="promotions", name="Promotions", make=self._promotions),
+            ConsolePage(path="audit", name="Audit", make=self._audit),
+        ]
+        console = Console("failover serve on ops-1", pages)
+        await serve_metrics(
+            "127.0.0.1",
+            port,
+            registry=CollectorRegistry(),
+            browse=console.browse,
+            task_status=task_status,
+        )
+
+    async def _overview(self, _: Mapping[str, str]) -> PageParts:
+        await trio.lowlevel.checkpoint()
+        now = wall_ms()
+        found = status(unfinished=running(now) if self.is_promoting else None)
+        return overview_page(overview(set_seen(found=found, now_ms=now), now_ms=now))
+
+    async def _flows(self, _: Mapping[str, str]) -> PageParts:
+        await trio.lowlevel.checkpoint()
+        flows = [summary(now_ms=wall_ms()), summary(HOSTILE, lag=None, now_ms=wall_ms())]
+        return flows_page(flows, [f"{HOSTILE}: no daemon runs this flow"])
+
+    async def _list(
+        self,
+        page: Callable[[FlowsSeen | None, Mapping[str, str]], PageParts],
+        query: Mapping[str, str],
+    ) -> PageParts:
+        await trio.lowlevel.checkpoint()
+        return page(self._lines, query)
+
+    async def _promotions(self, query: Mapping[str, str]) -> PageParts:
+        await trio.lowlevel.checkpoint()
+        return promotions_page({"": [running(wall_ms())]}, query)
+
+    async def _audit(self, query: Mapping[str, str]) -> PageParts:
+        await trio.lowlevel.checkpoint()
+        return audit_page({"": audit(now_ms=wall_ms())}, query)
