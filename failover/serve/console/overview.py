@@ -257,7 +257,9 @@ def _loss(loss: Loss) -> str:
 
 
 def _sites(status: Status) -> str:
-    return table("Sites", _SITES, [_site_row(site) for site in status.sites])
+    more = f'<p><a href="{ROOT}/sites">Brokers and topics</a>, <a href="{ROOT}/divergence">what'
+    more += " only one site has</a></p>"
+    return table("Sites", _SITES, [_site_row(site) for site in status.sites]) + more
 
 
 def _site_row(site: SiteStatus) -> Sequence[str]:

@@ -11,9 +11,15 @@ from failover.journal.journal import Journal, JournalUnreadable
 from failover.journal.journals import read_journals
 from failover.planning.readiness import Readiness
 from failover.serve.console.audits import AuditSeen, audit_page, read_audit_folder
+from failover.serve.console.differences import (
+    DifferencesSeen,
+    differences_page,
+    look_at_differences,
+)
 from failover.serve.console.mirrors import look_at_lines, look_at_summaries
 from failover.serve.console.overview import OverviewSeen, SetSeen, overview_page
 from failover.serve.console.promotions import promotions_page
+from failover.serve.console.sites import look_at_sites, sites_page
 from failover.view.status import Status
 from runtime.configuration.config import Configuration
 from runtime.configuration.witness_session import open_witness
@@ -26,6 +32,8 @@ from runtime.process.clock import wall_ms
 
 LISTS_EVERY_S: Final = 5.0
 SLOW_EVERY_S: Final = 10.0
+RARELY_EVERY_S: Final = 300.0
+"""So often both logs are compared while somebody reads that."""
 
 
 class StatusKept(Protocol):
@@ -62,6 +70,8 @@ class FailoverConsole:
         self._lines = Watched("partitions", partial(look_at_lines, configuration), LISTS_EVERY_S)
         self._journals = Watched("promotions", self._look_at_journals, SLOW_EVERY_S)
         self._audits = Watched("the audit", self._look_at_audits, SLOW_EVERY_S)
+        self._sites = Watched("sites", partial(look_at_sites, configuration), SLOW_EVERY_S)
+        self._differences = Watched("both logs", self._look_at_differences, RARELY_EVERY_S)
         pages = [
             ConsolePage(path="", name="Overview", make=self._overview, every_s=1.0),
             ConsolePage(path="flows", name="Flows", make=self._flows, every_s=LISTS_EVERY_S),
@@ -69,8 +79,12 @@ class FailoverConsole:
                 path="partitions", name="Partitions", make=self._partitions, every_s=LISTS_EVERY_S
             ),
             ConsolePage(path="groups", name="Groups", make=self._groups, every_s=LISTS_EVERY_S),
+            ConsolePage(path="sites", name="Sites", make=self._both, every_s=LISTS_EVERY_S),
             ConsolePage(path="promotions", name="Promotions", make=self._promotions),
             ConsolePage(path="audit", name="Audit", make=self._audit, every_s=LISTS_EVERY_S),
+            ConsolePage(
+                path="divergence", name="Divergence", make=self._divergence, every_s=LISTS_EVERY_S
+            ),
         ]
         program = f"failover serve on {socket.gethostname()}"
         self.browse: Final = Console(program, pages).browse
@@ -78,8 +92,15 @@ class FailoverConsole:
     async def run(self) -> None:
         """Look at what somebody reads, until cancelled."""
         async with trio.open_nursery() as nursery:
-            for watched in (self._summaries, self._lines, self._journals, self._audits):
-                nursery.start_soon(watched.run)
+            for run in (
+                self._summaries.run,
+                self._lines.run,
+                self._journals.run,
+                self._audits.run,
+                self._sites.run,
+                self._differences.run,
+            ):
+                nursery.start_soon(run)
 
     async def _overview(self, _: Mapping[str, str]) -> PageParts:
         audits = await self._audits.newest()
@@ -116,6 +137,12 @@ class FailoverConsole:
 
     async def _audit(self, query: Mapping[str, str]) -> PageParts:
         return audit_page(await self._audits.newest(), query)
+
+    async def _both(self, query: Mapping[str, str]) -> PageParts:
+        return sites_page(await self._sites.newest(), query)
+
+    async def _divergence(self, _: Mapping[str, str]) -> PageParts:
+        return differences_page(await self._differences.newest())
 
     def _shown(self, name: str) -> str:
         """Return the name of a set as pages show it: of a file without sets there is none."""
@@ -158,6 +185,13 @@ class FailoverConsole:
                 self._shown(name): f"the witness does not tell: {fault}" for name in self._by_set
             }
         return found
+
+    async def _look_at_differences(self) -> Mapping[str, DifferencesSeen]:
+        """Compare the logs of each set, one after the other."""
+        return {
+            self._shown(name): await look_at_differences(of_set)
+            for name, of_set in self._by_set.items()
+        }
 
     async def _look_at_audits(self) -> Mapping[str, AuditSeen]:
         """Read the results of each set's audit."""

@@ -2,7 +2,6 @@
 
 from functools import partial
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 import trio
@@ -14,6 +13,7 @@ from failover.view.status import read_status, status_lines
 from runtime.configuration.config import load
 from runtime.coordination.witness import ActiveSite, WitnessPaths, WorkerInfo
 from runtime.process.ports import free_port
+from tests.failover.serve.fetching import fetch
 from tests.failover.two_sites import promotable
 from tests.zookeeper import open_witness_of_tests
 
@@ -113,10 +113,3 @@ async def test_a_flow_out_of_a_site_that_is_not_active_rests_although_its_daemon
         if sample.name == "failover_flow_runs"
     }
     assert measured == {"dc1->dc2": 1, "dc2->dc1": 0}
-
-
-def fetch(port: int, path: str = "/metrics") -> str:
-    """Ask for a page."""
-    with urlopen(f"http://127.0.0.1:{port}{path}") as answer:
-        text: str = answer.read().decode()
-    return text

@@ -12,7 +12,7 @@ from mirror.report.flow_summaries import KEPT, FlowSummaries
 from mirror.report.pages import flow_report
 from runtime.console.flow_summary import FlowSummary, LagSample, decode_summary, merged_summary
 from runtime.pages.browsing import PageRequest
-from tests.mirror.report.test_pages import ODD, runner_with
+from tests.mirror.report.many_partitions import ODD, runner_with
 
 
 async def test_a_lag_that_nobody_knows_is_no_zero_and_is_kept_as_such(tmp_path: Path) -> None:

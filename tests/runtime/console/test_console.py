@@ -16,7 +16,7 @@ from runtime.console.watched import Watched
 from runtime.pages import room
 from runtime.pages.metrics import serve_metrics
 from runtime.pages.page_door import UNGUARDED, PageDoor
-from tests.runtime.pages.test_metrics import exchange
+from tests.runtime.pages.exchanging import exchange
 
 
 class Counter:

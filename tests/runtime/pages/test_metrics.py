@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, Counter
 from runtime.pages import room
 from runtime.pages.metrics import AddressInUse, serve_metrics
 from runtime.pages.room import MAX_CONNECTIONS
+from tests.runtime.pages.exchanging import exchange
 
 
 def open_files() -> int:
@@ -24,16 +25,6 @@ async def nothing() -> tuple[str, bytes]:
 
 async def broken() -> tuple[str, bytes]:
     return "text/plain", f"{1 // 0}".encode()
-
-
-async def exchange(port: int, request: bytes) -> bytes:
-    stream = await trio.open_tcp_stream("127.0.0.1", port)
-    async with stream:
-        await stream.send_all(request)
-        answer = b""
-        async for chunk in stream:
-            answer += chunk
-        return answer
 
 
 async def test_metrics_health_and_own_routes_are_served(nursery: trio.Nursery) -> None:
