@@ -45,7 +45,7 @@ _PARTITIONS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SiteSeen:
+class ClusterSeen:
     """One cluster as it was seen, or why it was not."""
 
     name: str
@@ -72,9 +72,9 @@ class SiteSeen:
         return sum(known) if len(known) == len(sizes) else None
 
 
-async def look_at_sites(configuration: Configuration) -> Sequence[SiteSeen]:
+async def look_at_sites(configuration: Configuration) -> Sequence[ClusterSeen]:
     """Ask every cluster, all at once; one that does not answer is part of the picture."""
-    found: dict[str, SiteSeen] = {}
+    found: dict[str, ClusterSeen] = {}
 
     async def look(cluster: ClusterConfig) -> None:
         found[cluster.name] = await _look_at(cluster)
@@ -85,7 +85,7 @@ async def look_at_sites(configuration: Configuration) -> Sequence[SiteSeen]:
     return [found[name] for name in configuration.clusters]
 
 
-async def _look_at(cluster: ClusterConfig) -> SiteSeen:
+async def _look_at(cluster: ClusterConfig) -> ClusterSeen:
     fault = f"no answer within {LOOK_TIMEOUT_S:g} s"
     with trio.move_on_after(LOOK_TIMEOUT_S):
         try:
@@ -95,7 +95,7 @@ async def _look_at(cluster: ClusterConfig) -> SiteSeen:
         except NetworkFault as error:
             fault = brief(error)
         else:
-            return SiteSeen(
+            return ClusterSeen(
                 name=cluster.name,
                 view=view,
                 sizes=sizes,
@@ -103,7 +103,7 @@ async def _look_at(cluster: ClusterConfig) -> SiteSeen:
                 why_no_sizes=why,
                 looked_ms=wall_ms(),
             )
-    return SiteSeen(name=cluster.name, fault=fault, looked_ms=wall_ms())
+    return ClusterSeen(name=cluster.name, fault=fault, looked_ms=wall_ms())
 
 
 async def _sizes(
@@ -152,7 +152,7 @@ def _free_space(answers: Mapping[int, DescribeLogDirsResponse]) -> Mapping[int, 
 # --- the page (pure) ------------------------------------------------------------------------------
 
 
-def sites_page(sites: Sequence[SiteSeen] | None, query: Mapping[str, str]) -> PageParts:
+def sites_page(sites: Sequence[ClusterSeen] | None, query: Mapping[str, str]) -> PageParts:
     """Return brokers and topics of all sites, or one topic's partitions; raises BadTarget."""
     asked = ListQuery.of(query, SORTS)
     form = search_form(asked, "Topic")
@@ -168,7 +168,7 @@ def sites_page(sites: Sequence[SiteSeen] | None, query: Mapping[str, str]) -> Pa
     return PageParts(title="Sites", parts=parts, form=form)
 
 
-def _brokers(site: SiteSeen) -> str:
+def _brokers(site: ClusterSeen) -> str:
     head = f"<h2>{shown(site.name)}</h2>"
     if site.view is None:
         return f"{head}<p>{unknown(site.fault or 'nobody has looked')}</p>"
@@ -199,7 +199,7 @@ def _brokers(site: SiteSeen) -> str:
     )
 
 
-def _free(site: SiteSeen, node: int) -> str:
+def _free(site: ClusterSeen, node: int) -> str:
     if site.free is None or node not in site.free:
         return "not known"
     usable, total = site.free[node]
@@ -214,7 +214,7 @@ def size(number: int | None) -> str:
     return f"{number / 1_024**power:,.{1 if power else 0}f} {_UNITS[power]}"
 
 
-def _topics(sites: Sequence[SiteSeen], asked: ListQuery) -> str:
+def _topics(sites: Sequence[ClusterSeen], asked: ListQuery) -> str:
     seen = [site for site in sites if site.view is not None]
     names = {name for site in seen for name in (site.view.topics if site.view else ())}
     found = [name for name in names if asked.finds(name)]
@@ -237,7 +237,7 @@ def _topics(sites: Sequence[SiteSeen], asked: ListQuery) -> str:
     )
 
 
-def _rank(sites: Sequence[SiteSeen], name: str, sort: str) -> tuple[int, ...]:
+def _rank(sites: Sequence[ClusterSeen], name: str, sort: str) -> tuple[int, ...]:
     if sort == "size":
         return (-max((site.topic_size(name) or 0 for site in sites), default=0),)
     if sort == "worst":
@@ -245,7 +245,7 @@ def _rank(sites: Sequence[SiteSeen], name: str, sort: str) -> tuple[int, ...]:
     return ()
 
 
-def _partitions(site: SiteSeen, name: str) -> Sequence[PartitionView]:
+def _partitions(site: ClusterSeen, name: str) -> Sequence[PartitionView]:
     topic = None if site.view is None else site.view.topics.get(name)
     return () if topic is None else tuple(topic.partitions.values())
 
@@ -260,7 +260,7 @@ def _topic_link(name: str) -> str:
     return f'<a href="{escape(address)}">{shown(name)}</a>'
 
 
-def _topic_cells(site: SiteSeen, name: str) -> Sequence[str]:
+def _topic_cells(site: ClusterSeen, name: str) -> Sequence[str]:
     if site.view is None:
         return ("not known", "not known", "not known")
     if name not in site.view.topics:
@@ -279,7 +279,7 @@ def _replicas(parts: Sequence[PartitionView]) -> str:
     return mark("good", "in sync") if parts else mark("unsure", "not known")
 
 
-def _topic(site: SiteSeen, name: str) -> str:
+def _topic(site: ClusterSeen, name: str) -> str:
     head = f"<h2>{shown(site.name)}</h2>"
     if site.view is None:
         return f"{head}<p>{unknown(site.fault or 'nobody has looked')}</p>"
