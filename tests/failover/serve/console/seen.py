@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
+from uuid import UUID
 
 from failover.journal.facts import Facts
 from failover.journal.journal import Journal, begin_step, end_step
@@ -11,13 +12,17 @@ from failover.journal.steps import ORDER, PromotionKind, StepName, StepState
 from failover.planning.loss import Loss, estimate
 from failover.planning.readiness import IfLost, Readiness
 from failover.serve.console.audits import AuditSeen
+from failover.serve.console.differences import DifferencesSeen
 from failover.serve.console.mirrors import SummariesSeen
 from failover.serve.console.overview import OverviewSeen, SetSeen
+from failover.serve.console.sites import ClusterSeen
+from failover.view.divergence import Listed, Tally, What
 from failover.view.status import FlowStatus, SiteStatus, Status
 from runtime.console.flow_lines import FlowsSeen, GroupLine, PartitionLine
 from runtime.console.flow_summary import FlowSummary, LagSample
 from runtime.coordination.known_ends import KnownEnd, KnownEnds
 from runtime.coordination.witness import ActiveSite, WorkerInfo
+from wire.net import BrokerView, ClusterView, PartitionView, TopicView
 from wire.topic_partition import TopicPartition
 
 NOW_MS: Final = 1_790_000_000_000
@@ -194,3 +199,55 @@ def many(partitions: int, groups: int, *, now_ms: int = NOW_MS) -> FlowsSeen:
     ]
     named[0] = named[0]._replace(group=HOSTILE, reread=None, unknown=4, waiting=("busy",))
     return FlowsSeen(looked_ms=now_ms, partitions=lines, groups=named)
+
+
+def sites(*, now_ms: int = NOW_MS) -> list[ClusterSeen]:
+    """Two sites of three brokers; one replica of dc2 lags, and dc3 does not answer."""
+    brokers = {
+        node: BrokerView(node_id=node, host=f"kafka-{node}.example.com", port=9092, rack="a")
+        for node in (1, 2, 3)
+    }
+    found = []
+    for name in ("dc1", "dc2"):
+        isr = (1, 2, 3) if name == "dc1" else (1, 2)
+        topics = {
+            topic: TopicView(
+                name=topic,
+                topic_id=UUID(int=1),
+                partitions={
+                    index: PartitionView(
+                        leader=1 + index % 3, leader_epoch=4, replicas=(1, 2, 3), isr=isr
+                    )
+                    for index in range(6)
+                },
+            )
+            for topic in ("departures", "orders", "payments")
+        }
+        view = ClusterView(cluster_id=name, controller_id=2, brokers=brokers, topics=topics)
+        sizes = {
+            (1 + index % 3, TopicPartition(topic, index)): 734_003_200 * (index + 1)
+            for topic in topics
+            for index in range(6)
+        }
+        free = dict.fromkeys(brokers, (412_316_860_416, 1_099_511_627_776))
+        found.append(ClusterSeen(name=name, view=view, sizes=sizes, free=free, looked_ms=now_ms))
+    return [*found, ClusterSeen(name="dc3", fault="connection refused", looked_ms=now_ms)]
+
+
+def differences(*, now_ms: int = NOW_MS) -> DifferencesSeen:
+    """Two records that only dc2 has, one under a hostile key."""
+    seen = DifferencesSeen(looked_ms=now_ms, tally=Tally(pending=2))
+    for offset, key in ((41, b"order-41"), (42, HOSTILE.encode())):
+        seen.tell(
+            Listed(
+                what=What.ONLY_THERE,
+                site="dc2",
+                topic="orders",
+                partition=0,
+                offset=offset,
+                timestamp_ms=now_ms - 60_000,
+                key=key,
+            )
+        )
+    seen.tell("orders-0: dc2 alone has 2 records at offsets 41 to 42")
+    return seen

@@ -7,8 +7,10 @@ import trio
 from prometheus_client import CollectorRegistry
 
 from failover.serve.console.audits import audit_page
+from failover.serve.console.differences import differences_page
 from failover.serve.console.overview import overview_page
 from failover.serve.console.promotions import promotions_page
+from failover.serve.console.sites import sites_page
 from runtime.console.console import Console, ConsolePage
 from runtime.console.flow_lines import FlowsSeen
 from runtime.console.flow_pages import flows_page, groups_page, partitions_page
@@ -18,10 +20,12 @@ from runtime.process.clock import wall_ms
 from tests.failover.serve.console.seen import (
     HOSTILE,
     audit,
+    differences,
     many,
     overview,
     running,
     set_seen,
+    sites,
     status,
     summary,
 )
@@ -45,8 +49,10 @@ class ShownConsole:
                 path="partitions", name="Partitions", make=partial(self._list, partitions_page)
             ),
             ConsolePage(path="groups", name="Groups", make=partial(self._list, groups_page)),
+            ConsolePage(path="sites", name="Sites", make=self._sites),
             ConsolePage(path="promotions", name="Promotions", make=self._promotions),
             ConsolePage(path="audit", name="Audit", make=self._audit),
+            ConsolePage(path="divergence", name="Divergence", make=self._divergence),
         ]
         console = Console("failover serve on ops-1", pages)
         await serve_metrics(
@@ -79,6 +85,14 @@ class ShownConsole:
     async def _promotions(self, query: Mapping[str, str]) -> PageParts:
         await trio.lowlevel.checkpoint()
         return promotions_page({"": [running(wall_ms())]}, query)
+
+    async def _sites(self, query: Mapping[str, str]) -> PageParts:
+        await trio.lowlevel.checkpoint()
+        return sites_page(sites(now_ms=wall_ms()), query)
+
+    async def _divergence(self, _: Mapping[str, str]) -> PageParts:
+        await trio.lowlevel.checkpoint()
+        return differences_page({"": differences(now_ms=wall_ms())})
 
     async def _audit(self, query: Mapping[str, str]) -> PageParts:
         await trio.lowlevel.checkpoint()

@@ -1,0 +1,245 @@
+"""The console in a real Chromium: live, by keyboard, on a phone, light and dark, for 50 browsers.
+
+Debian's `chromium-headless-shell` or `chromium` is needed (`apt-get install`), and axe-core, which
+npm fetches into `build/axe`.
+"""
+
+import re
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+import trio
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Request, sync_playwright
+
+from tests.failover.serve.console.shown import ShownConsole
+from tests.interop.peers import PeerUnavailable
+
+AXE: Final = Path(__file__).parents[2] / "build" / "axe"
+AXE_VERSION: Final = "4.14.1"
+PATHS: Final = (
+    "",
+    "/flows",
+    "/partitions",
+    "/groups",
+    "/sites",
+    "/promotions",
+    "/promotions?epoch=3",
+    "/audit",
+    "/divergence",
+)
+RULES: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+DESK: Final[dict[str, int]] = {"width": 1280, "height": 900}
+PHONE: Final[dict[str, int]] = {"width": 390, "height": 844}
+FIRST_PAINT_MS: Final = 1_000
+PAINTED: Final = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+
+T = TypeVar("T")
+
+
+def executable() -> str:
+    """Return the browser of this machine."""
+    for name in ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"):
+        found = shutil.which(name)
+        if found is not None:
+            return found
+    raise PeerUnavailable("no Chromium is installed: `apt-get install chromium-headless-shell`")
+
+
+def axe() -> str:
+    """Return the script that looks for what keeps people out of a page."""
+    script = AXE / "package" / "axe.min.js"
+    if not script.exists():
+        AXE.mkdir(parents=True, exist_ok=True)
+        try:
+            subprocess.run(
+                ["npm", "pack", f"axe-core@{AXE_VERSION}"],
+                cwd=AXE, check=True, capture_output=True, timeout=120,
+            )  # fmt: skip
+        except (OSError, subprocess.SubprocessError) as fault:
+            raise PeerUnavailable(f"axe-core: {fault}") from fault
+        with tarfile.open(AXE / f"axe-core-{AXE_VERSION}.tgz") as packed:
+            packed.extractall(AXE, filter="data")
+    return script.read_text()
+
+
+class Served:
+    """A console at work; its methods are for the thread of the browser."""
+
+    def __init__(self, console: ShownConsole, port: int, scope: trio.CancelScope) -> None:
+        self.console = console
+        self.address = f"http://127.0.0.1:{port}/console"
+        self._scope = scope
+
+    def stop(self) -> None:
+        """End the console."""
+        trio.from_thread.run_sync(self._scope.cancel)
+
+
+async def in_browser(act: Callable[[Browser, Served], T]) -> T:
+    """Do something with a browser beside a console of 5,000 partitions and 10,000 groups."""
+    found, console, scope = executable(), ShownConsole(5_000, 10_000), trio.CancelScope()
+
+    def browse(served: Served) -> T:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+            try:
+                return act(browser, served)
+            finally:
+                browser.close()
+
+    async def serve(*, task_status: trio.TaskStatus[int]) -> None:
+        with scope:
+            await console.serve(task_status=task_status)
+
+    async with trio.open_nursery() as nursery:
+        port = await nursery.start(serve)
+        found_out = await trio.to_thread.run_sync(browse, Served(console, port, scope))
+        nursery.cancel_scope.cancel()
+    return found_out
+
+
+def wait_live(page: Page) -> None:
+    """Wait until the page says that it is live."""
+    page.locator("#live").filter(has_text=re.compile("^Live$")).wait_for(timeout=60_000)
+
+
+def opened(browser: Browser, address: str, **settings: Any) -> Page:
+    """Return a page that is live, whose requests to elsewhere and whose errors fail the test."""
+    page = browser.new_context(**{"viewport": DESK, **settings}).new_page()
+    wrong: list[str] = []
+    home = urlsplit(address).netloc
+
+    def note_request(one: Request) -> None:
+        if urlsplit(one.url).netloc != home:
+            wrong.append(one.url)
+
+    def note_line(one: ConsoleMessage) -> None:
+        if one.type == "error":
+            wrong.append(one.text)
+
+    page.on("request", note_request)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", note_line)
+    page.goto(address)
+    wait_live(page)
+    assert wrong == [], wrong
+    return page
+
+
+async def test_every_page_is_for_everybody_on_a_desk_and_on_a_phone_light_and_dark() -> None:
+    script = axe()
+
+    def look(browser: Browser, console: Served) -> list[str]:
+        found: list[str] = []
+        for screen, scheme in ((DESK, "light"), (PHONE, "dark")):
+            for path in PATHS:
+                # axe puts styles into the page, which the page's policy forbids.
+                page = opened(
+                    browser,
+                    console.address + path,
+                    viewport=screen,
+                    color_scheme=scheme,
+                    bypass_csp=True,
+                )
+                page.evaluate(script)
+                seen = page.evaluate(f"axe.run(document, {{runOnly: {RULES}}})")
+                found += [f"{path} {scheme}: {one['id']}" for one in seen["violations"]]
+                wider = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+                found += [f"{path}: wider than the screen by {wider}"] if wider > 0 else []
+                page.context.close()
+        return found
+
+    assert await in_browser(look) == []
+
+
+async def test_the_first_paint_of_many_partitions_and_groups_is_soon() -> None:
+    def look(browser: Browser, console: Served) -> dict[str, float]:
+        painted: dict[str, float] = {}
+        for path in ("", "/groups", "/groups?q=99&sort=lag", "/partitions"):
+            times = []
+            for _ in range(3):  # of which a busy machine spoils some
+                page = opened(browser, console.address + path)
+                times.append(float(page.evaluate(PAINTED)))
+                page.context.close()
+            painted[path] = min(times)
+        return painted
+
+    painted = await in_browser(look)
+    assert max(painted.values()) < FIRST_PAINT_MS, painted
+
+
+async def test_steps_of_a_promotion_appear_by_themselves_and_a_lost_server_is_said() -> None:
+    def look(browser: Browser, console: Served) -> None:
+        page = opened(browser, console.address)
+        assert page.get_by_text("Promotion under way").count() == 0
+        page.evaluate("window.isTheSamePage = true")
+        console.console.is_promoting = True
+        page.get_by_text("Promotion under way").wait_for(timeout=10_000)
+        assert page.locator(".steps li").count() == 13
+        assert page.evaluate("window.isTheSamePage"), "nothing was loaded again"
+        console.stop()
+        page.locator("#live").filter(has_text="NOT live since").wait_for(timeout=30_000)
+
+    await in_browser(look)
+
+
+async def test_all_is_reached_by_the_keyboard_and_the_focus_outlasts_changes() -> None:
+    def look(browser: Browser, console: Served) -> None:
+        page = opened(browser, console.address)
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+        page.keyboard.press("Enter")
+        page.keyboard.press("Tab")
+        focused = page.evaluate("document.activeElement.textContent")
+        assert focused == "Last audit"
+        console.console.is_promoting = True  # the piece that has the focus changes as well
+        page.get_by_text("Promotion under way").wait_for(timeout=10_000)
+        assert page.evaluate("document.activeElement.textContent") == focused
+        page.goto(f"{console.address}/groups")
+        for _ in range(20):
+            if page.evaluate("document.activeElement.id") == "q":
+                break
+            page.keyboard.press("Tab")
+        page.keyboard.type("group-777")
+        page.keyboard.press("Enter")
+        page.get_by_text("11 of 10,000 groups").wait_for(timeout=10_000)
+        assert page.locator("tbody tr").count() == 11
+
+    await in_browser(look)
+
+
+async def test_hostile_names_are_text() -> None:
+    def look(browser: Browser, console: Served) -> None:
+        for path in ("/groups", "/flows", "/groups?q=%22%3E%3Cscript%3Ealert(1)%3C/script%3E"):
+            page = browser.new_context().new_page()
+            said: list[str] = []
+
+            def note(one: Dialog, said: list[str] = said) -> None:
+                said.append(one.message)
+
+            page.on("dialog", note)
+            page.goto(console.address + path)
+            page.wait_for_timeout(1_500)  # the same page comes again as an event
+            assert said == []
+            assert page.locator("#parts script").count() == 0
+            assert page.get_by_text("<script>alert(1)</script>").count() > 0
+            page.context.close()
+
+    await in_browser(look)
+
+
+async def test_fifty_browsers_are_live_at_once() -> None:
+    def look(browser: Browser, console: Served) -> None:
+        pages = [browser.new_context().new_page() for _ in range(50)]
+        for number, page in enumerate(pages):
+            page.goto(f"{console.address}/groups?q={number % 7}", wait_until="commit")
+        for page in pages:
+            wait_live(page)
+        opened(browser, console.address)
+
+    await in_browser(look)
