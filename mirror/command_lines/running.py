@@ -2,14 +2,16 @@
 
 from argparse import ArgumentTypeError
 from collections.abc import Awaitable, Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mirror.command_lines.shared import FLOW_OPTION
 from runtime.process.output import print_line
 from runtime.program.choosing import GROUP, LAG_OVER, LISTS_ALL, TOPIC
 from runtime.program.command import Act, Command, Option, Options
-from runtime.program.page import Part, show_page
 from runtime.program.program import ExitStatus
+
+if TYPE_CHECKING:  # tables are made when a command runs
+    from runtime.program.page import Part
 
 MAX_WORKERS: Final = 64
 PROGRAMS: Final = ("mirror", "failover", "spark-audit", "failover.client")
@@ -86,7 +88,9 @@ def _acls() -> Act:
     return show
 
 
-async def _show(page: Awaitable[Iterable[Part]]) -> int:
+async def _show(page: "Awaitable[Iterable[Part]]") -> int:
+    from runtime.program.page import show_page
+
     show_page(await page)
     return ExitStatus.DONE
 

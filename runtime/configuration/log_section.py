@@ -7,7 +7,8 @@ from types import MappingProxyType
 from typing import Final
 
 from runtime.configuration.reading.section import Section
-from runtime.process.logs import LEVELS, LogFormat, LogSettings
+from runtime.process.log_words import FORMS, LEVELS
+from runtime.process.logs import LogFormat, LogSettings
 
 MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -26,8 +27,7 @@ _LOGGER: Final = re.compile(r"[A-Za-z_][\w.]*")
 
 def read_log(section: Section) -> LogSettings:
     """Return how programs log; raises ConfigurationError."""
-    forms = tuple(one.value for one in LogFormat)
-    form = LogFormat(section.choice("format", forms, LogFormat.TEXT.value))
+    form = LogFormat(section.choice("format", FORMS, LogFormat.TEXT.value))
     level = section.choice("level", LEVELS, "info")
     of_loggers = section.section("levels", required=False)
     levels: dict[str, str] = {}

@@ -11,7 +11,6 @@ from typing import Final
 
 from runtime.process.output import escaped
 
-LEVELS: Final = ("debug", "info", "warning", "error")
 KAZOO: Final = "kazoo"
 
 

@@ -8,10 +8,9 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from runtime.process.logs import LogFlags, LogFormat
-
 if TYPE_CHECKING:  # it takes as long as all of a `--help`
     from runtime.configuration.config import Configuration
+    from runtime.process.logs import LogFlags
 
 Statuses: TypeAlias = Mapping[int, str]
 """Exit statuses and what each says."""
@@ -32,8 +31,10 @@ class Options(argparse.Namespace):
     """Somebody is asked whether to begin; nothing was begun."""
 
     @property
-    def log_flags(self) -> LogFlags:
+    def log_flags(self) -> "LogFlags":
         """Return what was typed about the log."""
+        from runtime.process.logs import LogFlags, LogFormat
+
         form = None if self.log_format is None else LogFormat(self.log_format)
         return LogFlags(format=form, level=self.log_level or ("debug" if self.verbose else None))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
-from runtime.process.logs import LEVELS, LogFormat
+from runtime.process.log_words import FORMS, LEVELS
 from runtime.process.output import escaped
 from runtime.process.package_version import version
 from runtime.program.command import (
@@ -207,9 +207,8 @@ def build_parser(
     parser.add_argument(
         "--verbose", action="store_true", help="log more, as --log-level debug does"
     )
-    forms = [one.value for one in LogFormat]
     parser.add_argument(
-        "--log-format", choices=forms, help="the lines of the log (default: log.format of FILE)"
+        "--log-format", choices=FORMS, help="the lines of the log (default: log.format of FILE)"
     )
     parser.add_argument(
         "--log-level",

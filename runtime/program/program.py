@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 
 from runtime.configuration.reading.mistakes import ConfigurationError
 from runtime.process.extras import lack_of_extra
-from runtime.process.logs import LogSettings, configure, tell_unforeseen
 from runtime.process.output import (
     OutputFailed,
     complain,
@@ -151,6 +150,8 @@ class Program:
     def _run(self, arguments: Sequence[str]) -> int:
         try:
             options = self.parse(arguments)
+            from runtime.process.logs import LogSettings, configure
+
             with interrupts_just_end():
                 configure(self.name, options.log_flags.over(LogSettings()))
                 act = options.command.load()
@@ -171,6 +172,8 @@ class Program:
         for leaf in leaves(error):
             line, status = self._ending(leaf)
             if status is None:
+                from runtime.process.logs import tell_unforeseen
+
                 tell_unforeseen(self.name, error)
                 return self.broken
             told[line] = max(status, told.get(line, 0))

@@ -11,6 +11,7 @@ import pytest
 
 from runtime.configuration.config import load
 from runtime.configuration.reading.mistakes import ConfigurationError
+from runtime.process.log_words import FORMS
 from runtime.process.logs import LogFlags, LogFormat, LogSettings, configure
 from tests.dc_yaml import dc_yaml, flow
 
@@ -71,6 +72,10 @@ def test_what_is_typed_goes_before_what_the_file_says_and_children_are_told() ->
     assert typed.over(of_file) == LogSettings(level="debug", levels={"a": "debug"})
     assert typed.words() == ["--log-format", "text", "--log-level", "debug"]
     assert LogFlags().words() == []
+
+
+def test_the_forms_that_can_be_typed_are_those_that_there_are() -> None:
+    assert [one.value for one in LogFormat] == list(FORMS)
 
 
 def test_the_file_says_how_all_programs_log(tmp_path: Path) -> None:
