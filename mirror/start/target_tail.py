@@ -9,7 +9,13 @@ from mirror.state.partition import MirroredPartition
 from offset_translation.map_records import Reached
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
-from offset_translation.tail import Tail, TailGarbled, place_if_expected, sure_place
+from offset_translation.tail import (
+    SEQUENCES,
+    Tail,
+    TailGarbled,
+    place_if_expected,
+    sure_place,
+)
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
 from wire.net.errors import RequestRefused
@@ -52,7 +58,9 @@ def sequence_fault(offset_map: OffsetMap, header: BatchHeader) -> str | None:
     """Return the fault that a batch of ours shows by its sequence, None if it shows none."""
     at, sequence = header.base_offset, header.base_sequence
     _, begin = _first(offset_map)
-    if at < begin or place_if_expected(offset_map, at, sequence) is not None:
+    # A run that begins behind the batch says where the next records lie, not where this one does.
+    place, target = offset_map.runs.last_before(at)
+    if at < begin or (place + at - target) % SEQUENCES == sequence:
         return None
     return (
         f"the mirror's batch at target offset {at} has sequence {sequence}: "

@@ -13,7 +13,7 @@ from mirror.map.map_log import MapLog
 from mirror.start.foreign_records import Found, Looked, find_foreign_records
 from mirror.start.log_readings import LogReadings, Tried
 from mirror.start.positioning import Positioning
-from mirror.start.target_tail import Tails, read_tails
+from mirror.start.target_tail import Tails, read_tails, sequence_fault
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
@@ -31,6 +31,7 @@ from wire.errors import ErrorCode
 from wire.headers import RequestHeader
 from wire.messages.fetch import FetchRequest, FetchResponse
 from wire.net import Cluster, ConnectionClosed, RequestRefused, open_cluster
+from wire.record_batch import parse_header
 from wire.topic_partition import TopicPartition
 
 MIRROR = MirrorProducer(producer_id=7, producer_epoch=0)
@@ -75,6 +76,23 @@ async def read(
     )
     looked = [Looked(partition=one, is_odd=True, was_returned=False) for one in partitions]
     return await find_foreign_records(links, looked, target, target, map_log.state)
+
+
+def test_a_batch_is_held_against_the_run_that_it_lies_in() -> None:
+    """Behind a seal an empty run says where the next record lies: the last batch lies before it."""
+    offset_map = OffsetMap()
+    offset_map.announce(0, Place(0))
+    offset_map.begin_run(Place(2), 7)
+    offset_map.advance(7)
+    producer = MirrorProducer(producer_id=5, producer_epoch=0)
+    ours = parse_header(a_batch(producer, 0))
+    assert sequence_fault(offset_map, ours) is None
+    fault = sequence_fault(offset_map, ours._replace(base_sequence=1))
+    assert fault is not None
+    assert "somebody else has written before it" in fault
+    behind = ours._replace(base_offset=7, base_sequence=2)
+    assert sequence_fault(offset_map, behind) is None
+    assert sequence_fault(offset_map, behind._replace(base_sequence=7)) is not None
 
 
 async def test_the_tail_of_a_shared_target_says_how_far_it_is_mirrored() -> None:
