@@ -16,7 +16,8 @@ and `failover divergence` print a document a line. [The schemas](output-schemas.
 Schema (draft 2020-12), one for each command under `$defs`.
 
 - The exit status is the same with and without `--json`. What goes wrong is said on standard error,
-  as text, and a command that was refused prints no document: look at the status first.
+  as text: look at the status first. A command that was refused prints no document, or one whose
+  `lines` are what it came to say.
 - `null` is what is not known, or is not there; it is never zero. Names are escaped as JSON has it,
   and are whole.
 - Fields are added to documents of later versions. None is taken away or changes its meaning without
