@@ -5,6 +5,7 @@ first start of a broker. The cluster knows better: its topics name the broker am
 """
 
 import logging
+from pathlib import Path
 
 from broker.config import BrokerConfig
 from broker.log.checkpoints import LOGS_BEFORE, META_PROPERTIES, LogBefore, write_logs_before
@@ -22,7 +23,7 @@ async def note_held_before(config: BrokerConfig, store: ClusterStore) -> None:
     This comes before the folder has an owner: a start that is killed in between does it again.
     Raises ZooKeeperFault, and StorageError for a folder that cannot be written to.
     """
-    new = [path for path in config.log_dirs if not (path / META_PROPERTIES).exists()]
+    new = [path for path in config.log_dirs if _is_new(path)]
     held = await _held(config.broker_id, store) if new else frozenset()
     if not held:
         return
@@ -38,6 +39,18 @@ async def note_held_before(config: BrokerConfig, store: ClusterStore) -> None:
             write_logs_before(path / LOGS_BEFORE, held)
         except OSError as error:
             raise StorageError.from_os(path / LOGS_BEFORE, error) from error
+
+
+def _is_new(folder: Path) -> bool:
+    """Tell whether a folder has no owner yet.
+
+    One that is no folder, or whose disk tells nothing, is offline: the log manager says why.
+    """
+    try:
+        is_there = folder.exists()
+        return not is_there or (folder.is_dir() and not (folder / META_PROPERTIES).exists())
+    except OSError:
+        return False
 
 
 async def _held(broker_id: int, store: ClusterStore) -> frozenset[LogBefore]:
