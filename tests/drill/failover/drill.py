@@ -244,9 +244,9 @@ class _Moved:
         if at.what not in DISASTERS:
             stage.bring_back()
         findings = main.named(main.end_promotion(at, command, new))
+        stage.hooks.draw({})  # the other set's promotion ends with hooks that work
         if self.beside is not None:
             findings += self.other.named(self.beside.result())
-        stage.hooks.draw({})
         stage.bring_back()
         return findings
 
