@@ -173,7 +173,7 @@ async def _move(stack: Stack, narrator: Narrator, *, disaster: bool) -> None:
     """Promote dc2, after killing all of dc1 when it is to be a disaster."""
     how = []
     if disaster:
-        stack.kill_site("dc1")
+        await stack.kill_site("dc1")
         narrator.say("DISASTER: every process of dc1 is killed")
         how = ["--source-lost"]
     narrator.say(f"failover promote dc2 {' '.join(how)}")

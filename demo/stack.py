@@ -146,14 +146,16 @@ class Stack:
         finally:
             await self.end(name)
 
-    def kill_site(self, name: str) -> None:
+    async def kill_site(self, name: str) -> None:
         """End every process of a site with SIGKILL, as a fire does."""
         site = self.sites.pop(name)
         pids = [broker["pid"] for broker in site.ready["brokers"]]
         pids.append(site.ready["zookeeper"]["pid"])
-        kill_child(self.children.pop(name))
+        process = self.children.pop(name)
+        kill_child(process)
         for pid in pids:
             _kill(pid)
+        await end_child(process, patience_s=STOP_PATIENCE_S)
 
     async def end(self, name: str) -> None:
         """End one part and wait for it."""
