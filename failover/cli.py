@@ -179,8 +179,8 @@ def _faults() -> Faults:
     from failover.journal.store import Superseded
     from failover.promote import PromotionRefused
     from failover.rehearsal.kept import RehearsalRuns
+    from failover.rehearsal.obstacles import CannotRehearse
     from failover.rehearsal.outcome import RehearsalUnreadable
-    from failover.rehearsal.run import CannotRehearse
     from failover.secure import CannotSecure
     from failover.sites.unknown_writers import CannotRecover
     from runtime.configuration.config import ConfigurationError

@@ -9,6 +9,10 @@ from runtime.configuration.topic_sets import REHEARSAL_SET
 from runtime.set_option import set_option
 
 
+class CannotRehearse(Exception):
+    """This file and this site allow no rehearsal; the message says what to do."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RehearsalView:
     """Everything that the beginning of a rehearsal depends on."""

@@ -21,7 +21,7 @@ from failover.rehearsal.judgement import LoadVerdict, Numbers, judge_load
 from failover.rehearsal.kept import DIED, open_store
 from failover.rehearsal.load import LoadFailed, RehearsalLoad, run_load
 from failover.rehearsal.logs import count_of, load_ends, make_load_topic, read_load, wait_load_ends
-from failover.rehearsal.obstacles import RehearsalView, find_obstacles
+from failover.rehearsal.obstacles import CannotRehearse, RehearsalView, find_obstacles
 from failover.rehearsal.outcome import (
     Rehearsal,
     RehearsalState,
@@ -54,10 +54,6 @@ Show = Callable[[str], None]
 PATIENCE_MS: Final = 60_000
 """So long the topic's copy, the first records, and copies of the last ones are waited for."""
 LOOK_AGAIN_S: Final = 0.5
-
-
-class CannotRehearse(Exception):
-    """This file and this site allow no rehearsal; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

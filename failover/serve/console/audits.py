@@ -86,7 +86,7 @@ def read_audit_folder(folder: Path, now_ms: int) -> AuditSeen:
             now_ms=now_ms,
         )
     except FileNotFoundError:
-        why = f"{folder} holds no verdict: run `spark-audit run`, or serve where its results are"
+        why = f"{folder} holds no verdict: run the audit, or serve where its results are"
     except (OSError, ValueError, KeyError, TypeError) as fault:
         why = f"{folder}/verdict.json cannot be read: {fault}"
     return AuditSeen(folder=folder, answer=None, why_not=why, nights=nights, now_ms=now_ms)

@@ -36,7 +36,7 @@ class SlowMap:
     partitions = (("orders", 0), ("orders", 1))
     unbelieved = None
 
-    def __init__(self, *_: object) -> None:
+    def __init__(self, *_: object, topic_set: str | None) -> None:
         pass
 
     async def refresh(self, _: Iterable[TopicPartition] | None = None) -> None:
@@ -54,6 +54,7 @@ AWAY = SiteView(name="dc1", fault="refused", ends={}, groups={})
 
 class Flow:
     source = "dc1"
+    topic_set = None
     mirrors = ORDERS_ALONE.mirrors
 
 
