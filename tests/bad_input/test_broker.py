@@ -22,6 +22,7 @@ from runtime.process.ports import free_port
 from tests.bad_input.programs import complaint, start
 from tests.clusters import RunningCluster, run_cluster
 from tests.failover.two_sites import create_topic, produce, read_all, values_of
+from tests.fuzz.processes import resident_bytes
 from tests.mirror.daemon import wait_until
 from tests.zookeeper import USER
 
@@ -137,6 +138,16 @@ def run_second_broker(
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     wait_until("both brokers", lambda: len(admin.list_topics(timeout=60).brokers) == 2)
     return process
+
+
+def test_an_idle_broker_is_small(cluster: RunningCluster, tmp_path: Path) -> None:
+    """One that a new interpreter runs: those of other tests are forks that hold every program."""
+    broker = run_second_broker(cluster, tmp_path, most_bytes=100_000)
+    try:
+        assert 20_000_000 < resident_bytes(broker.pid) < 60_000_000
+    finally:
+        broker.terminate()
+        broker.wait(60)
 
 
 def leaders(admin: AdminClient) -> dict[int, int]:
