@@ -8,7 +8,13 @@ import logging
 from pathlib import Path
 
 from broker.config import BrokerConfig
-from broker.log.checkpoints import LOGS_BEFORE, META_PROPERTIES, LogBefore, write_logs_before
+from broker.log.checkpoints import (
+    LOGS_BEFORE,
+    META_PROPERTIES,
+    LogBefore,
+    LogsBefore,
+    write_logs_before,
+)
 from broker.log.results import StorageError
 from broker.zookeeper.at_once import all_of
 from broker.zookeeper.store import ClusterStore
@@ -24,19 +30,21 @@ async def note_held_before(config: BrokerConfig, store: ClusterStore) -> None:
     Raises ZooKeeperFault, and StorageError for a folder that cannot be written to.
     """
     new = [path for path in config.log_dirs if _is_new(path)]
-    held = await _held(config.broker_id, store) if new else frozenset()
-    if not held:
+    before = await _before(config.broker_id, store) if new else LogsBefore()
+    if before == LogsBefore():
         return
     for path in new:
         _LOG.warning(
-            "%s is new, and broker %s holds %s partitions: it leads none whose log is not here",
+            "%s is new, and broker %s holds %s partitions, and maybe some of %s topics whose"
+            " assignment cannot be read: it leads none whose log is not here",
             path,
             config.broker_id,
-            len(held),
+            len(before.logs),
+            len(before.topics),
         )
         try:
             path.mkdir(parents=True, exist_ok=True)
-            write_logs_before(path / LOGS_BEFORE, held)
+            write_logs_before(path / LOGS_BEFORE, before)
         except OSError as error:
             raise StorageError.from_os(path / LOGS_BEFORE, error) from error
 
@@ -53,19 +61,23 @@ def _is_new(folder: Path) -> bool:
         return False
 
 
-async def _held(broker_id: int, store: ClusterStore) -> frozenset[LogBefore]:
+async def _before(broker_id: int, store: ClusterStore) -> LogsBefore:
+    unread: set[str] = set()
+
     async def read(name: str) -> TopicAssignment | None:
         try:
             found = await store.topic(name)
         except MalformedNode as fault:
-            _LOG.error("topic %s: whether its logs were here is not known: %s", name, fault)
+            _LOG.error("topic %s: any of its logs may have been here: %s", name, fault)
+            unread.add(name)
             return None
         return None if found is None else found[0]
 
     topics = await all_of(await store.topic_names(), read)
-    return frozenset(
+    held = frozenset(
         LogBefore(topic.topic_id.bytes, partition)
         for topic in topics.values()
         for partition, replicas in topic.replicas.items()
         if broker_id in replicas
     )
+    return LogsBefore(held, frozenset(unread))

@@ -16,8 +16,10 @@ import contextlib
 import json
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
+from urllib.parse import quote, unquote
 
 from broker.log.results import FolderRefused, StorageError
 from wire.topic_partition import TopicPartition
@@ -33,6 +35,7 @@ LOGS_BEFORE: Final = "logs-before-checkpoint"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 
 _VERSION: Final = "0"
+_ANY_PARTITION: Final = "*"
 
 
 class LogBefore(NamedTuple):
@@ -40,6 +43,21 @@ class LogBefore(NamedTuple):
 
     topic_id: bytes
     partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogsBefore:
+    """What a broker held, or for all that was known may have held, before a folder was made.
+
+    topics   those whose assignment could not be read then: any partition of them may be meant
+    """
+
+    logs: frozenset[LogBefore] = frozenset()
+    topics: frozenset[str] = frozenset()
+
+    def may_have(self, name: TopicPartition, topic_id: bytes) -> bool:
+        """Say whether the log of a partition may have been lost."""
+        return name.topic in self.topics or LogBefore(topic_id, name.partition) in self.logs
 
 
 class MetaProperties(NamedTuple):
@@ -131,21 +149,25 @@ def write_topic_id(path: Path, topic_id: bytes) -> None:
     write_atomically(path, f"version: {_VERSION}\ntopic_id: {text}".encode(), sync=False)
 
 
-def read_logs_before(path: Path) -> frozenset[LogBefore]:
+def read_logs_before(path: Path) -> LogsBefore:
     """Return what was noted when the folder was made. Raises StorageError for a damaged file."""
-    found: set[LogBefore] = set()
-    for topic_id, partition in _read_entries(path, 2):
+    logs, topics = set[LogBefore](), set[str]()
+    for topic, partition in _read_entries(path, 2):
+        if partition == _ANY_PARTITION:
+            topics.add(unquote(topic))
+            continue
         try:
-            found.add(LogBefore(bytes.fromhex(topic_id), _number(path, partition)))
+            logs.add(LogBefore(bytes.fromhex(topic), _number(path, partition)))
         except ValueError:
-            raise StorageError(path, f"{topic_id!r} is no topic id") from None
-    return frozenset(found)
+            raise StorageError(path, f"{topic!r} is no topic id") from None
+    return LogsBefore(frozenset(logs), frozenset(topics))
 
 
-def write_logs_before(path: Path, logs: Iterable[LogBefore]) -> None:
+def write_logs_before(path: Path, before: LogsBefore) -> None:
     """Note what the broker held before the folder was made. Raises OSError."""
-    lines = (f"{one.topic_id.hex()} {one.partition}" for one in sorted(logs))
-    write_atomically(path, _entries(lines), sync=True)
+    logs = (f"{one.topic_id.hex()} {one.partition}" for one in sorted(before.logs))
+    topics = (f"{quote(name, safe='')} {_ANY_PARTITION}" for name in sorted(before.topics))
+    write_atomically(path, _entries([*logs, *topics]), sync=True)
 
 
 def read_meta_properties(path: Path) -> MetaProperties | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from broker.log import checkpoints
-from broker.log.checkpoints import LogBefore, MetaProperties
+from broker.log.checkpoints import LogsBefore, MetaProperties
 from broker.log.results import FolderRefused, StorageError
 from wire.topic_partition import TopicPartition
 
@@ -44,7 +44,7 @@ class LogDirectory:
         self.cleaned: dict[TopicPartition, int] = {}
         self.retired: list[Path] = []
         """Files that no log needs any more, to be removed by who may wait for the disk."""
-        self.logs_before: frozenset[LogBefore] = frozenset()
+        self.logs_before = LogsBefore()
         """What the broker held when the folder was made."""
         self.was_clean = False
         self._lock = -1

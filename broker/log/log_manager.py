@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from broker.log import checkpoints
-from broker.log.checkpoints import LogBefore, MetaProperties
+from broker.log.checkpoints import MetaProperties
 from broker.log.cleaning_plan import Cleanable
 from broker.log.config import LogConfig
 from broker.log.directory import DELETED, STRAY, LogDirectory, folder_name, name_aside
@@ -149,14 +149,13 @@ class LogManager:
         return bool(self.offline) if home is None else home.failure is not None
 
     def has_lost(self, name: TopicPartition, topic_id: bytes) -> bool:
-        """Say whether the broker held a partition before a folder was made, and has no log of it.
+        """Say whether the broker may have held a partition before a folder was made, and lacks it.
 
         That log may have had records that are acknowledged.
         """
         if name in self._home:
             return False
-        before = LogBefore(topic_id, name.partition)
-        return any(before in directory.logs_before for directory in self._directories)
+        return any(one.logs_before.may_have(name, topic_id) for one in self._directories)
 
     def by_folder(self) -> Sequence[LogFolder]:
         """Return what lies where."""

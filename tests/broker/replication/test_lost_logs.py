@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from broker.log.checkpoints import LOGS_BEFORE, LogBefore, write_logs_before
+from broker.log.checkpoints import LOGS_BEFORE, LogBefore, LogsBefore, write_logs_before
 from broker.log.config import LogConfig
 from broker.replication.leadership import NO_LEADER
 from broker.replication.partitions import Partitions
@@ -22,7 +22,7 @@ def replicas_on(folder: Path, config: LogConfig = SMALL) -> Partitions:
 @pytest.fixture
 def new_folder(tmp_path: Path) -> Path:
     """Return one that was made when the broker held the first partition of `t`."""
-    write_logs_before(tmp_path / LOGS_BEFORE, {LogBefore(TOPIC_ID.bytes, 0)})
+    write_logs_before(tmp_path / LOGS_BEFORE, LogsBefore(frozenset({LogBefore(TOPIC_ID.bytes, 0)})))
     return tmp_path
 
 
@@ -54,8 +54,19 @@ def test_it_leads_what_is_new_what_it_never_held_and_another_topic_of_the_name(
     partitions = replicas_on(new_folder)
     assert partitions.take(leadership(1)) is ErrorCode.NONE
     assert partitions.take(leadership(0), is_new=True) is ErrorCode.NONE
-    write_logs_before(new_folder / LOGS_BEFORE, {LogBefore(UUID(int=7).bytes, 2)})
+    write_logs_before(
+        new_folder / LOGS_BEFORE, LogsBefore(frozenset({LogBefore(UUID(int=7).bytes, 2)}))
+    )
     assert partitions.take(leadership(2)) is ErrorCode.NONE
+
+
+def test_a_topic_whose_assignment_could_not_be_read_is_not_led_with_nothing_either(
+    tmp_path: Path,
+) -> None:
+    write_logs_before(tmp_path / LOGS_BEFORE, LogsBefore(topics=frozenset({"t"})))
+    partitions = replicas_on(tmp_path)
+    assert partitions.take(leadership(0)) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert partitions.take(leadership(1), is_new=True) is ErrorCode.NONE
 
 
 def test_it_leads_with_nothing_where_the_topic_allows_unclean_elections(new_folder: Path) -> None:
