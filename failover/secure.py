@@ -13,7 +13,7 @@ from runtime.configuration.coordination_section import CoordinationConfig
 from runtime.configuration.witness_session import open_witness
 from runtime.coordination.zookeeper import NoNode, NotAllowed, ZooKeeper
 from runtime.pair.opening import make_shared
-from runtime.pair.witness_rights import MOST_DEPTH, TooManyNodes, find_foreign_rights
+from runtime.pair.witness_rights import MOST_DEPTH, TooManyNodes, find_unexpected_rights
 
 
 class CannotSecure(Exception):
@@ -65,12 +65,12 @@ async def _set_right(
     for _ in range(MOST_DEPTH):
         found = refused = 0
         try:
-            async for foreign in find_foreign_rights(
+            async for wrong in find_unexpected_rights(
                 zookeeper, coordination.access, coordination.path
             ):
                 found += 1
-                show(str(foreign))
-                if write and not await _set(zookeeper, foreign.path):
+                show(str(wrong))
+                if write and not await _set(zookeeper, wrong.path):
                     refused += 1
         except TooManyNodes as error:
             raise CannotSecure(str(error)) from error

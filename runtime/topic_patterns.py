@@ -10,7 +10,7 @@ import re
 
 from runtime.configuration.flow_section import FlowConfig, PatternSet
 from runtime.configuration.topic_names import DIVERGED, HEARTBEATS
-from runtime.foreign_json import read_json, text
+from runtime.untrusted_json import read_json, text
 
 NO_PATTERNS = PatternSet(include=(), exclude=())
 LARGEST: int = 100_000

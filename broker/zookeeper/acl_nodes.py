@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from broker.zookeeper.tree import MalformedNode, dump_json, is_node_name, load_json
-from runtime.foreign_json import text
+from runtime.untrusted_json import text
 from wire.acls import (
     AccessControlEntry,
     Operation,

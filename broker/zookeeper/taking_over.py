@@ -11,7 +11,7 @@ from typing import Final
 from broker.zookeeper import tree
 from broker.zookeeper.acl_nodes import AclFolder
 from broker.zookeeper.at_once import all_of
-from runtime.coordination.node_rights import foreign_of
+from runtime.coordination.node_rights import unexpected_rights
 from runtime.coordination.zookeeper import NodeExists, NoNode, NotAllowed, ZooKeeper
 from runtime.coordination.zookeeper_access import ZooKeeperAccess
 
@@ -97,7 +97,7 @@ async def _taken(
             rights = await zookeeper.rights(path)
             if rights is None:
                 return []
-            if foreign_of(path, rights, access):
+            if unexpected_rights(path, rights, access):
                 await zookeeper.set_rights(path)
                 changed += 1
             return await zookeeper.children(path) or []

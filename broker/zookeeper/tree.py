@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 from uuid import UUID
 
 from broker.listeners import Listener, SecurityProtocol
-from runtime.foreign_json import LARGEST_INT32, read_json, text, whole_number
+from runtime.untrusted_json import LARGEST_INT32, read_json, text, whole_number
 
 BROKERS: Final = "/brokers/ids"
 TOPICS: Final = "/brokers/topics"

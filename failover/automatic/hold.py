@@ -13,8 +13,8 @@ from typing import Final, Self
 from failover.journal.commands_given import GivenCommand, given_here
 from runtime.coordination.witness import WitnessPaths
 from runtime.coordination.zookeeper import BadVersion, NodeExists, NoNode, ZooKeeper
-from runtime.foreign_json import read_json, text
 from runtime.process.output import escaped
+from runtime.untrusted_json import read_json, text
 
 MOST_CHARACTERS: Final = 500
 """Of a reason."""

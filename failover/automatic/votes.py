@@ -21,8 +21,8 @@ from uuid import uuid4
 
 from runtime.coordination.witness import WitnessPaths
 from runtime.coordination.zookeeper import ZooKeeper
-from runtime.foreign_json import read_json, text, whole_number
 from runtime.process.output import escaped
+from runtime.untrusted_json import read_json, text, whole_number
 
 MOST_CHARACTERS: Final = 500
 """Of a reason in a vote."""

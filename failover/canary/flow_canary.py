@@ -12,8 +12,8 @@ from failover.canary.ledger import CanaryLedger
 from failover.canary.overdue import Overdue
 from runtime.configuration.canary_section import CanaryConfig
 from runtime.configuration.config import FlowConfig
-from runtime.foreign_json import read_json, text, whole_number
 from runtime.process.clock import monotonic_ms, wall_ms
+from runtime.untrusted_json import read_json, text, whole_number
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault, RequestRefused
 from wire.net.operations import EARLIEST, LATEST, append, list_offsets, read_partition

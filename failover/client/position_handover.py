@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from failover.client.carried import Carried
-from runtime.foreign_json import LARGEST_INT32, read_json, text, whole_number
+from runtime.untrusted_json import LARGEST_INT32, read_json, text, whole_number
 from wire.topic_partition import TopicPartition
 
 

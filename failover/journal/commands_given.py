@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Self
 
-from runtime.foreign_json import text, whole_number
 from runtime.process.output import escaped
+from runtime.untrusted_json import text, whole_number
 
 MOST_KEPT: Final = 20
 """The first one and the last ones: a promotion that dies again and again gets many."""

@@ -64,7 +64,7 @@ from runtime.coordination.long_document import (
     assemble,
     compact,
 )
-from runtime.foreign_json import LARGEST_INT32, read_json, text, whole_number
+from runtime.untrusted_json import LARGEST_INT32, read_json, text, whole_number
 from wire.topic_partition import TopicPartition
 
 ELSEWHERE: Final = "in parts"

@@ -1,6 +1,6 @@
 """How long the journal of a promotion can become, known before anything is touched. Pure.
 
-Nobody reads a document of more than MAX_BYTES (`runtime.foreign_json`). A promotion whose journal
+Nobody reads a document of more than MAX_BYTES (`runtime.untrusted_json`). A promotion whose journal
 grew beyond that could neither be finished nor be taken back, and would leave a site closed. So it
 is refused at its plan, and once more before and behind the fence, which may find more partitions.
 """
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from runtime.coordination.long_document import compact
-from runtime.foreign_json import LARGEST, MAX_BYTES
+from runtime.untrusted_json import LARGEST, MAX_BYTES
 
 OTHER_BYTES: Final = 8 * 1024 * 1024
 """Of all that does not grow with the partitions: groups and their positions, listed parts."""

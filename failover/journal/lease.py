@@ -29,9 +29,9 @@ from runtime.coordination.zookeeper import (
     ZooKeeper,
     ZooKeeperUnreachable,
 )
-from runtime.foreign_json import LARGEST_INT32, read_json, whole_number
 from runtime.process.clock import uptime_ms
 from runtime.process.tasks import background_tasks
+from runtime.untrusted_json import LARGEST_INT32, read_json, whole_number
 from wire.net import NetworkFault
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Self, TypeAlias
 
 from failover.rehearsal.seen import LoadSeen, Sighting
-from runtime.foreign_json import whole_number
+from runtime.untrusted_json import whole_number
 
 Numbers: TypeAlias = Mapping[int, Sequence[int]]
 """The numbers of a rehearsal's records on a site, by partition, as they lie there."""

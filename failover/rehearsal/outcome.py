@@ -22,7 +22,7 @@ from failover.journal.journal import Journal
 from failover.rehearsal.judgement import WORDS, LoadVerdict, standstill_ms
 from failover.rehearsal.seen import LoadSeen
 from failover.view.promotion_report import closed_ms, phases
-from runtime.foreign_json import read_json, text, whole_number
+from runtime.untrusted_json import read_json, text, whole_number
 
 
 class RehearsalUnreadable(ValueError):

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from runtime.foreign_json import read_json, text, whole_number
+from runtime.untrusted_json import read_json, text, whole_number
 
 
 class Sighting(NamedTuple):

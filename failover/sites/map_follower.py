@@ -23,7 +23,7 @@ from offset_translation.map_state import MapState
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from runtime.coordination.map_registry import Anybody, MapNotWritten, append_to_map
-from runtime.coordination.map_writers import ForeignRecords, MapReading, Writers, note_unbelieved
+from runtime.coordination.map_writers import MapReading, UnbelievedRecords, Writers, note_unbelieved
 from runtime.set_option import set_option
 from wire.net.operations import read_partition
 from wire.record_batch import BatchHeader, CorruptBatch, crc_is_valid, iterate_records
@@ -49,11 +49,11 @@ class MapFollower:
         """Follow the map of what comes from `source_name`; nothing is read yet.
 
         Records of producers that are not among its `writers` are passed over, and counted in
-        `foreign` unless they speak only of topics that nobody is `concerned` with.
+        `unbelieved` unless they speak only of topics that nobody is `concerned` with.
         """
         self.target: Final = target
         self.source_name: Final = source_name
-        self.foreign: Final = ForeignRecords(concerned)
+        self.unbelieved_records: Final = UnbelievedRecords(concerned)
         self.topic_set: Final = topic_set
         self._writers = writers
         self._topic = map_topic_name(source_name)
@@ -69,15 +69,15 @@ class MapFollower:
     @property
     def unbelieved(self) -> str | None:
         """Return what of the map was left out, whose it is and what to do; None if nothing was."""
-        if not self.foreign.count:
+        if not self.unbelieved_records.count:
             return None
-        writers = self.foreign.describe()
+        writers = self.unbelieved_records.describe()
         more = len(writers) - WRITERS_NAMED
         named = "; ".join([*writers[:WRITERS_NAMED], *([f"and {more} more"] if more > 0 else [])])
         return (
-            f"{self.target_name} {self._topic} holds {self.foreign.count} records that are not"
-            f" believed, as the witness does not know their writers ({named}); if they are the"
-            " mirror's own, the witness is an old copy:"
+            f"{self.target_name} {self._topic} holds {self.unbelieved_records.count} records that"
+            f" are not believed, as the witness does not know their writers ({named}); if they are"
+            " the mirror's own, the witness is an old copy:"
             f" `failover recover --believe-maps{set_option(self.topic_set)}`"
             " shows whose they are, and has them believed with --write"
         )
@@ -87,10 +87,12 @@ class MapFollower:
 
         Of all, where no mirror is believed to have announced itself.
         """
-        if not self.foreign.count:
+        if not self.unbelieved_records.count:
             return []
         is_of_all = self._state.producer is None
-        return sorted(one for one in partitions if is_of_all or self.foreign.speaks_of(one))
+        return sorted(
+            one for one in partitions if is_of_all or self.unbelieved_records.speaks_of(one)
+        )
 
     @property
     def topic_ids(self) -> Mapping[str, UUID]:
@@ -131,7 +133,9 @@ class MapFollower:
     def lacking(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Return those of which records that are not believed speak, and no other."""
         return sorted(
-            one for one in partitions if self.foreign.speaks_of(one) and not self.knows(one)
+            one
+            for one in partitions
+            if self.unbelieved_records.speaks_of(one) and not self.knows(one)
         )
 
     def knows(self, partition: TopicPartition) -> bool:
@@ -293,7 +297,7 @@ class MapFollower:
             else:
                 about = partition_of(record.key)
                 await note_unbelieved(
-                    self._writers, self.foreign, header.producer_id, record, about
+                    self._writers, self.unbelieved_records, header.producer_id, record, about
                 )
 
     async def _append(self, records: Sequence[KeyValue]) -> None:

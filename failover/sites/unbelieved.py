@@ -93,7 +93,7 @@ class UnbelievedWatch:
 
         Raises NetworkFault.
         """
-        if trio.current_time() < self._next_s or not self._follower.foreign.count:
+        if trio.current_time() < self._next_s or not self._follower.unbelieved_records.count:
             return
         reached = {partition: self._follower.mirrored_end(partition) for partition in lacking}
         unsure = await find_unsure_ends(self._follower, reached)

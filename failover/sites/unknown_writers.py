@@ -19,10 +19,10 @@ from runtime.coordination.map_registry import WitnessWriters
 from runtime.coordination.map_writers import (
     TO_ADOPT,
     WITHOUT_ID,
-    ForeignRecords,
     MapReading,
     MapWriters,
     Registration,
+    UnbelievedRecords,
     Writers,
     number_in,
 )
@@ -159,7 +159,7 @@ async def _find_unknown(
     with trio.move_on_after(READ_TIMEOUT_S):
         try:
             written = await read_writers(clusters[flow.target], internal.topic, registered=known)
-            foreign = (
+            unbelieved = (
                 await read_writers(
                     clusters[flow.target],
                     internal.topic,
@@ -168,7 +168,7 @@ async def _find_unknown(
                     registered=known,
                 )
                 if without_numbers
-                else ForeignRecords()
+                else UnbelievedRecords()
             )
         except NetworkFault as fault:
             raise MapUnreadable(
@@ -182,15 +182,15 @@ async def _find_unknown(
                 f" {number} has been at work. {told(written)}",
                 is_outdated=True,
             )
-        return _told_unknown(internal, foreign) if foreign.count else None
+        return _told_unknown(internal, unbelieved) if unbelieved.count else None
     raise MapUnreadable(f"{where} was not read within {READ_TIMEOUT_S:g} s")
 
 
-def _told_unknown(internal: Internal, foreign: ForeignRecords) -> Unknown:
+def _told_unknown(internal: Internal, unbelieved: UnbelievedRecords) -> Unknown:
     """Name those that a person may have believed: no mirror writes as a plain producer."""
-    producers = frozenset(foreign.producers) - {WITHOUT_ID}
-    why = f"{foreign.count} records are not believed: {'; '.join(foreign.describe())}"
-    if WITHOUT_ID in foreign.producers:
+    producers = frozenset(unbelieved.producers) - {WITHOUT_ID}
+    why = f"{unbelieved.count} records are not believed: {'; '.join(unbelieved.describe())}"
+    if WITHOUT_ID in unbelieved.producers:
         why += "; those of plain producers are no mirror's, and stay as they are"
     return Unknown(internal, why, producers=producers)
 
@@ -259,7 +259,7 @@ async def told_writers(clusters: Mapping[str, Cluster], flow: FlowConfig) -> str
 
 
 @dataclass(slots=True)
-class WrittenBy(ForeignRecords):
+class WrittenBy(UnbelievedRecords):
     """All records of a map by their producers, and the writers that have begun there."""
 
     numbers: dict[str, int] = field(default_factory=dict)

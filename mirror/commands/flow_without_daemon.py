@@ -8,7 +8,7 @@ from mirror.clusters.tail_reader import TailReader, topic_exists
 from mirror.clusters.target_side import positions_on_target
 from mirror.groups.checkpoint_log import GroupPartition
 from mirror.map.believed import believed
-from mirror.map.foreign_watch import told_foreign
+from mirror.map.unbelieved_watch import told_unbelieved
 from mirror.report.status import (
     NO_DAEMON,
     NOT_RUNNING,
@@ -20,7 +20,7 @@ from mirror.report.status import (
 from offset_translation.map_records import map_topic_name
 from offset_translation.map_state import MapState
 from runtime.configuration.config import FlowConfig
-from runtime.coordination.map_writers import ForeignRecords, Writers
+from runtime.coordination.map_writers import UnbelievedRecords, Writers
 from runtime.process.output import complain
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
@@ -36,13 +36,13 @@ async def observe(
     source: Ends = {}
     target: Ends = {}
     state = MapState()
-    foreign = ForeignRecords(flow.mirrors)
+    unbelieved = UnbelievedRecords(flow.mirrors)
     try:
         source = await source_ends(flow, links)
     except NetworkFault as fault:
         faults.append(f"{flow.source}: {fault}")
     try:
-        state = await read_map(flow, links, writers, foreign)
+        state = await read_map(flow, links, writers, unbelieved)
         target = await read_target_ends(
             links.target_admin, flow.names, set(source) | set(state.maps)
         )
@@ -73,7 +73,9 @@ async def observe(
         "groups_by": "",
         "partitions": partitions,
         "groups": groups,
-        "foreign_records": told_foreign({map_topic_name(flow.source): foreign}, flow.told_set),
+        "unbelieved_records": told_unbelieved(
+            {map_topic_name(flow.source): unbelieved}, flow.told_set
+        ),
     }
 
 
@@ -94,35 +96,36 @@ async def source_ends(flow: FlowConfig, links: Links) -> Ends:
 
 
 async def read_map(
-    flow: FlowConfig, links: Links, writers: Writers, foreign: ForeignRecords | None = None
+    flow: FlowConfig, links: Links, writers: Writers, unbelieved: UnbelievedRecords | None = None
 ) -> MapState:
     """Return the state by the map topic, an empty one without a topic; raises NetworkFault."""
-    left_out = ForeignRecords(flow.mirrors) if foreign is None else foreign
+    left_out = UnbelievedRecords(flow.mirrors) if unbelieved is None else unbelieved
     state = await read_map_of(flow.source, links.target_admin, writers, left_out)
-    if foreign is None:
+    if unbelieved is None:
         complain_of(flow.source, left_out, flow)
     return state
 
 
 async def read_map_of(
-    source_name: str, target: Cluster, writers: Writers, foreign: ForeignRecords
+    source_name: str, target: Cluster, writers: Writers, unbelieved: UnbelievedRecords
 ) -> MapState:
     """Return the state by a cluster's map of what came from a site; raises NetworkFault.
 
-    Records of producers that are not among its `writers` are noted as `foreign`, and passed over.
+    Records of producers that are not among its `writers` are noted as `unbelieved`, and passed
+    over.
     """
     state = MapState()
     topic = map_topic_name(source_name)
     if await topic_exists(target, topic):
-        async for record in believed(TailReader(target, topic), writers, foreign):
+        async for record in believed(TailReader(target, topic), writers, unbelieved):
             state.replay(record.key, record.value)
     return state
 
 
-def complain_of(source_name: str, foreign: ForeignRecords, flow: FlowConfig) -> None:
+def complain_of(source_name: str, unbelieved: UnbelievedRecords, flow: FlowConfig) -> None:
     """Tell of records of a site's map that are not believed, if they speak of the flow's topics."""
-    if foreign.speaks_of_topics(flow.mirrors):
-        for line in told_foreign({map_topic_name(source_name): foreign}, flow.told_set):
+    if unbelieved.speaks_of_topics(flow.mirrors):
+        for line in told_unbelieved({map_topic_name(source_name): unbelieved}, flow.told_set):
             complain("mirror", line)
 
 

@@ -15,14 +15,14 @@ from mirror.commands.flow_without_daemon import (
 )
 from mirror.commands.group_rows import GroupRow, GroupsSeen, KnownCheckpoint, group_rows
 from mirror.map.believed import believed
-from mirror.map.foreign_watch import told_foreign
 from mirror.map.known_writers import WritersOf
+from mirror.map.unbelieved_watch import told_unbelieved
 from offset_translation import checkpoint
 from offset_translation.binary import MalformedRecord
 from offset_translation.map_state import MapState
 from offset_translation.offset_map import OffsetMap
 from runtime.configuration.config import FlowConfig
-from runtime.coordination.map_writers import ForeignRecords, Writers
+from runtime.coordination.map_writers import UnbelievedRecords, Writers
 from runtime.process.output import complain
 from wire.net import NetworkFault
 from wire.net.operations import GroupOffset, fetch_group_offsets, list_groups
@@ -60,14 +60,14 @@ async def observe(
         source = await source_ends(flow, links)
         if flow.has_way_back:
             backward = writers_of(flow.target, flow.source)
-            foreign = ForeignRecords(flow.mirrors)
-            arrived = await read_map_of(flow.target, links.source_admin, backward, foreign)
-            complain_of(flow.target, foreign, flow)
+            unbelieved = UnbelievedRecords(flow.mirrors)
+            arrived = await read_map_of(flow.target, links.source_admin, backward, unbelieved)
+            complain_of(flow.target, unbelieved, flow)
     except NetworkFault as fault:
         source_fault = f"{flow.source}: {fault}"
     writers = writers_of(flow.source, flow.target)
     # What is not believed is named once, at the second reading.
-    topic_partitions = set((await read_map(flow, links, writers, ForeignRecords())).maps)
+    topic_partitions = set((await read_map(flow, links, writers, UnbelievedRecords())).maps)
     target = await read_target_ends(links.target_admin, flow.names, topic_partitions)
     state = await read_map(flow, links, writers)
     there = _answered(target)
@@ -161,11 +161,11 @@ async def _checkpoints(
     if not await topic_exists(links.target_admin, topic):
         return found
     # The daemon counts what makes no sense; here it only has nothing to say.
-    reader, foreign = (
+    reader, unbelieved = (
         TailReader(links.target_admin, topic, damaged=lambda _: None),
-        ForeignRecords(),
+        UnbelievedRecords(),
     )
-    async for record in believed(reader, writers, foreign):
+    async for record in believed(reader, writers, unbelieved):
         if record.key is None or record.value is None:
             continue
         try:
@@ -178,6 +178,6 @@ async def _checkpoints(
         found.setdefault(one.group, {})[TopicPartition(source, one.partition)] = KnownCheckpoint(
             checkpoint=one, written_ms=record.timestamp_ms
         )
-    for line in told_foreign({topic: foreign}, flow.told_set):
+    for line in told_unbelieved({topic: unbelieved}, flow.told_set):
         complain("mirror", line)
     return found

@@ -37,7 +37,7 @@ from offset_translation.runs import Place
 from runtime.configuration.config import Configuration, FlowConfig
 from runtime.configuration.witness_session import open_witness
 from runtime.coordination.map_registry import MapNotWritten, append_to_map
-from runtime.coordination.map_writers import ForeignRecords, Writers
+from runtime.coordination.map_writers import UnbelievedRecords, Writers
 from runtime.coordination.witness import WitnessGarbled, WorkerInfo
 from runtime.coordination.zookeeper import ZooKeeperFault
 from runtime.process.output import print_line
@@ -128,9 +128,9 @@ async def _rebuild(flow: FlowConfig, links: Links, writers_of: WritersOf, *, wri
     writers = writers_of(flow.source, flow.target)
     source = await source_ends(flow, links)
     backward = writers_of(flow.target, flow.source)
-    foreign = ForeignRecords(flow.mirrors)
-    arrived = await read_map_of(flow.target, links.source_admin, backward, foreign)
-    complain_of(flow.target, foreign, flow)
+    unbelieved = UnbelievedRecords(flow.mirrors)
+    arrived = await read_map_of(flow.target, links.source_admin, backward, unbelieved)
+    complain_of(flow.target, unbelieved, flow)
     arrived.advance({k: ends.end for k, ends in source.items() if isinstance(ends, LogEnds)})
     known = (await read_map(flow, links, writers)).maps
     target = await read_target_ends(links.target_admin, flow.names, set(source))

@@ -21,7 +21,7 @@ from offset_translation.map_state import MapState
 from runtime.configuration.config import Configuration, FlowConfig
 from runtime.configuration.witness_session import open_witness
 from runtime.coordination.map_registry import Anybody
-from runtime.coordination.map_writers import ForeignRecords, Writers
+from runtime.coordination.map_writers import UnbelievedRecords, Writers
 from runtime.coordination.witness import WitnessGarbled
 from runtime.coordination.zookeeper import ZooKeeperFault
 from runtime.pair.opening import take_over_cluster_id
@@ -108,9 +108,9 @@ async def _refuse_unless_active(configuration: Configuration, site: str) -> None
 
 async def _refill(away: FlowConfig, links: Links, writers: Writers, *, write: bool) -> int:
     here = await source_ends(away, links)
-    foreign = ForeignRecords(away.mirrors)
-    topic_partitions = set((await read_map(away, links, writers, foreign)).maps)
-    if foreign.speaks_of_topics(away.mirrors):
+    unbelieved = UnbelievedRecords(away.mirrors)
+    topic_partitions = set((await read_map(away, links, writers, unbelieved)).maps)
+    if unbelieved.speaks_of_topics(away.mirrors):
         # With an old copy of the witness it is these that tell what the site still holds.
         writers = Anybody("nobody is asked")
         topic_partitions = set((await read_map(away, links, writers)).maps)

@@ -98,7 +98,7 @@ def _standing(partitions: Sequence[PartitionReport], now_ms: int) -> Iterator[Pa
 
 def _warnings(flow: FlowReport) -> Iterable[str]:
     """Yield what does not keep the flow from working, and somebody should know."""
-    yield from flow.get("foreign_records", ())
+    yield from flow.get("unbelieved_records", ())
     if refused := flow.get("refused_after_switch"):
         yield refused
     yield from flow.get("withheld_rights", ())

@@ -24,11 +24,11 @@ from mirror.forward.source import RecordWay
 from mirror.forward.writers import TargetWriters
 from mirror.groups.group_lags import GroupLags
 from mirror.groups.sync import GroupSync
-from mirror.map.foreign_watch import ForeignWatch
 from mirror.map.map_log import MapLog
 from mirror.map.reached import ReachedKeeper
 from mirror.map.reverse_map import ReverseMapReader
 from mirror.map.trimming import MapTrimmer
+from mirror.map.unbelieved_watch import UnbelievedWatch
 from mirror.mirrormaker.internal_topics import MirrorMakerTopics
 from mirror.start.positioning import Positioning
 from mirror.state.measurements import FlowMeasurements
@@ -107,7 +107,7 @@ class Engine:
         self._links = links
         reverse_map = ReverseMapReader(config, flow.reverse, links, writers.backward, flow.mirrors)
         self._reverse_map = reverse_map
-        self.foreign_watch = ForeignWatch(
+        self.unbelieved_watch = UnbelievedWatch(
             config, self.map_log, reverse_map, self.groups.checkpoints
         )
         self.open_transactions = OpenTransactions(flow.partitions.own, links.source_admin)
@@ -141,7 +141,7 @@ class Engine:
                 nursery.start_soon(keep_at_work, task, self.task_fault)
             of_all = (
                 *(self.peer_progress, self.groups, self.group_lags, self.acls, self.mirrormaker),
-                self.foreign_watch,
+                self.unbelieved_watch,
             )
             for part in of_all:
                 nursery.start_soon(self._when_leading, part.run)

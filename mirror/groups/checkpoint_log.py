@@ -16,7 +16,7 @@ from offset_translation import checkpoint
 from offset_translation.binary import MalformedRecord
 from offset_translation.checkpoint import Checkpoint
 from runtime.configuration.config import FlowConfig
-from runtime.coordination.map_writers import ForeignRecords, MapReading, Writers
+from runtime.coordination.map_writers import MapReading, UnbelievedRecords, Writers
 from runtime.process.clock import now_ms
 from runtime.process.fault_note import FaultNote
 from wire.errors import ErrorCode
@@ -56,7 +56,7 @@ class CheckpointLog:
         self.applied: dict[GroupPartition, Checkpoint] = {}
         """The last checkpoint of each group and partition, by the source's names: tells a rewind
         from a run ahead."""
-        self.foreign: Final = ForeignRecords()
+        self.unbelieved_records: Final = UnbelievedRecords()
         """The records that no registered producer has written; they are not ``applied``."""
         self._target = target
         self._names = flow.names
@@ -107,7 +107,7 @@ class CheckpointLog:
         await self._writers.begin(end=end, topic_id=seen.topic_id)
 
     async def _read(self) -> None:
-        reading, foreign_keys = MapReading(), set[bytes]()
+        reading, unbelieved_keys = MapReading(), set[bytes]()
         async for header, record in self._reader.read_new():
             if header.producer_id in self._own:
                 continue
@@ -115,13 +115,13 @@ class CheckpointLog:
                 self._in_log.add(header.producer_id)
                 self._replay(record)
             else:
-                self.foreign.note(header.producer_id, record.offset)
-                foreign_keys.add(record.key or b"")
-        if foreign_keys:
+                self.unbelieved_records.note(header.producer_id, record.offset)
+                unbelieved_keys.add(record.key or b"")
+        if unbelieved_keys:
             self._unwritten |= {
                 group_partition: noted
                 for group_partition, noted in self.applied.items()
-                if checkpoint.encode(noted)[0] in foreign_keys
+                if checkpoint.encode(noted)[0] in unbelieved_keys
             }
 
     def _replay(self, record: Record) -> None:

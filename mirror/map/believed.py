@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator
 
 from mirror.clusters.tail_reader import TailReader
 from offset_translation.map_records import partition_of
-from runtime.coordination.map_writers import ForeignRecords, MapReading, Writers, note_unbelieved
+from runtime.coordination.map_writers import MapReading, UnbelievedRecords, Writers, note_unbelieved
 from wire.record_batch import BatchHeader, Record
 
 
 async def told_apart(
-    reader: TailReader, writers: Writers, foreign: ForeignRecords
+    reader: TailReader, writers: Writers, unbelieved: UnbelievedRecords
 ) -> AsyncIterator[tuple[BatchHeader, Record, bool]]:
     """Yield the new records and whether each is believed; note the others. Raises NetworkFault."""
     reading = MapReading()
@@ -17,14 +17,14 @@ async def told_apart(
         is_believed = await writers.believes(header.producer_id, header.base_offset, reading)
         if not is_believed:
             about = partition_of(record.key)
-            await note_unbelieved(writers, foreign, header.producer_id, record, about)
+            await note_unbelieved(writers, unbelieved, header.producer_id, record, about)
         yield header, record, is_believed
 
 
 async def believed(
-    reader: TailReader, writers: Writers, foreign: ForeignRecords
+    reader: TailReader, writers: Writers, unbelieved: UnbelievedRecords
 ) -> AsyncIterator[Record]:
     """Yield the new records that are believed, and note the others; raises NetworkFault."""
-    async for _, record, is_believed in told_apart(reader, writers, foreign):
+    async for _, record, is_believed in told_apart(reader, writers, unbelieved):
         if is_believed:
             yield record

@@ -25,9 +25,9 @@ from offset_translation.map_records import MirrorProducer
 from offset_translation.map_state import MapState
 from runtime.coordination.map_writers import (
     NOBODY,
-    ForeignRecords,
     MapReading,
     Registration,
+    UnbelievedRecords,
     Writers,
     note_unbelieved,
     number_in,
@@ -87,14 +87,14 @@ class MapLog:
     ) -> None:
         """Know where the topic is; ``load`` reads it. ``odd`` is told what makes no sense.
 
-        Foreign records count that speak of topics that the flow is ``concerned`` with.
+        Unbelieved records count that speak of topics that the flow is ``concerned`` with.
         """
         self.topic: Final = map_records.map_topic_name(source_name)
         self.state = MapState()
-        self.foreign: Final = ForeignRecords(concerned)
+        self.unbelieved_records: Final = UnbelievedRecords(concerned)
         """The records that none of our programs has written; they are no part of ``state``."""
         self._overwritten: set[bytes] = set()
-        """Keys of ours that foreign records have as well."""
+        """Keys of ours that unbelieved records have as well."""
         self._newest: Registration = NOBODY
         """The newest of our registry that is in the log: it tells that a witness is an old copy."""
         self._producers_in_log: set[int] = set()
@@ -225,7 +225,7 @@ class MapLog:
             await self.write(lambda: [map_records.mirror_producer(self.producer)])
 
     async def restore_overwritten(self) -> None:
-        """Write records of ours again whose keys foreign records have.
+        """Write records of ours again whose keys unbelieved records have.
 
         The cleaner keeps the last record of a key, whoever has written it. Raises MapUnwritable.
         """
@@ -337,7 +337,7 @@ class MapLog:
             writer = self._writer
             is_ours = writer is not None and header.producer_id == writer.producer_id
             if not await self._registry.believes(header.producer_id, header.base_offset, reading):
-                await self._note_foreign(header.producer_id, record)
+                await self._note_unbelieved(header.producer_id, record)
                 continue
             self._producers_in_log.add(header.producer_id)
             self._note_number(record)
@@ -351,9 +351,9 @@ class MapLog:
             for rejected in self.state.rejected[seen:]:
                 self._odd.note(rejected)
 
-    async def _note_foreign(self, producer_id: int, record: Record) -> None:
+    async def _note_unbelieved(self, producer_id: int, record: Record) -> None:
         about = map_records.partition_of(record.key)
-        await note_unbelieved(self._registry, self.foreign, producer_id, record, about)
+        await note_unbelieved(self._registry, self.unbelieved_records, producer_id, record, about)
         if record.key is not None and self._said_by_us(record.key):
             self._overwritten.add(record.key)
 

@@ -17,7 +17,7 @@ from mirror.state.reverse_flow import NO_PRODUCER_ID, ReverseFlow, UnbelievedArr
 from offset_translation.map_records import map_topic_name
 from offset_translation.map_state import MapState
 from runtime.configuration.config import FlowConfig
-from runtime.coordination.map_writers import ForeignRecords, Writers
+from runtime.coordination.map_writers import UnbelievedRecords, Writers
 from runtime.process.fault_note import FaultNote
 from runtime.set_option import set_option
 from wire.net import NetworkFault
@@ -41,9 +41,9 @@ class ReverseMapReader:
     ) -> None:
         """Know where the map is; ``writers`` are those of the other direction's flow.
 
-        Foreign records count that speak of topics that the flow is ``concerned`` with.
+        Unbelieved records count that speak of topics that the flow is ``concerned`` with.
         """
-        self.foreign: Final = ForeignRecords(concerned)
+        self.unbelieved_records: Final = UnbelievedRecords(concerned)
         """The records of its map that none of our programs has written."""
         self._config = config
         self._registry = writers
@@ -123,7 +123,9 @@ class ReverseMapReader:
         self, reader: TailReader, unbelieved: UnbelievedArrivals
     ) -> AsyncIterator[tuple[bytes | None, bytes | None]]:
         """Yield key and value of what is believed, and note the rest."""
-        async for header, record, is_believed in told_apart(reader, self._registry, self.foreign):
+        async for header, record, is_believed in told_apart(
+            reader, self._registry, self.unbelieved_records
+        ):
             if is_believed:
                 yield record.key, record.value
             elif header.producer_id != NO_PRODUCER_ID:

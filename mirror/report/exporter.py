@@ -33,7 +33,7 @@ class FlowCollector(Collector):
         yield _kernels(self._runners)
         yield _refused_settings(flows)
         yield _faults(self._runners)
-        yield _foreign_records(self._runners)
+        yield _unbelieved_records(self._runners)
         yield from _refused_after_switch(self._runners)
 
 
@@ -83,16 +83,16 @@ def _faults(runners: Sequence[FlowRunner]) -> Metric:
     return family
 
 
-def _foreign_records(runners: Sequence[FlowRunner]) -> Metric:
+def _unbelieved_records(runners: Sequence[FlowRunner]) -> Metric:
     family = GaugeMetricFamily(
-        "mirror_foreign_records",
+        "mirror_unbelieved_records",
         "Records of an internal topic that no registered producer has written; not believed",
         labels=("flow", "topic"),
     )
     for runner in runners:
         if runner.engine is not None:
-            for topic, foreign in runner.engine.foreign_watch.foreign.items():
-                family.add_metric((runner.config.name, topic), foreign.count)
+            for topic, unbelieved in runner.engine.unbelieved_watch.unbelieved_records.items():
+                family.add_metric((runner.config.name, topic), unbelieved.count)
     return family
 
 

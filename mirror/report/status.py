@@ -13,7 +13,7 @@ from mirror.flow.speed import Speed
 from mirror.forward.open_transactions import OpenTransaction, told_transaction
 from mirror.groups.checkpoint_log import GroupPartition
 from mirror.groups.sync import GroupStatus
-from mirror.map.foreign_watch import told_foreign
+from mirror.map.unbelieved_watch import told_unbelieved
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import advice
 from offset_translation.translation import translate_clamped
@@ -121,7 +121,7 @@ class FlowHead(TypedDict):
     """Who would be refused on the target, in a line; None if nobody, as far as is known."""
     withheld_rights: NotRequired[list[str]]
     """A line for each rule of the source that denies something and that the target does not get."""
-    foreign_records: NotRequired[list[str]]
+    unbelieved_records: NotRequired[list[str]]
     """A line for each map topic that others have written to: those records are not believed."""
     walked_by: NotRequired[str]
     """Native code or Python, which walks what is fetched, and why."""
@@ -165,9 +165,9 @@ def flow_head(runner: FlowRunner) -> FlowHead:
         "speed": _speed(runner.progress.speed) if runner.role is Role.RUNNING else None,
         "refused_after_switch": None if outlook is None else outlook.summary(of_set),
         "withheld_rights": [] if outlook is None else outlook.withheld_lines,
-        "foreign_records": []
+        "unbelieved_records": []
         if engine is None
-        else told_foreign(engine.foreign_watch.foreign, of_set),
+        else told_unbelieved(engine.unbelieved_watch.unbelieved_records, of_set),
         "walked_by": walker(may_be_native=runner.config.has_chunk_kernel).words,
     }
 
@@ -208,7 +208,7 @@ def _fault_notes(engine: Engine) -> dict[str, FaultNote]:
         "start": engine.starting_fault,
         "tasks": engine.task_fault,
         "discovery": engine.discovery.fault,
-        "writers of the map": engine.foreign_watch.fault,
+        "writers of the map": engine.unbelieved_watch.fault,
         "rights": engine.acls.fault,
         "other workers' partitions": engine.peer_progress.fault,
         "MirrorMaker's topics": engine.mirrormaker.fault,

@@ -376,7 +376,7 @@ class Positioning:
         An old copy of the witness does not know who has written the newest records of the map. So
         a policy of the file decides nothing where these speak of the partition; a person may.
         """
-        foreign = self._map_log.foreign
+        foreign = self._map_log.unbelieved_records
         count = foreign.count
         if not count:
             return stop

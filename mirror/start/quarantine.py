@@ -27,8 +27,8 @@ import trio
 from mirror.clusters.links import Links
 from mirror.clusters.tail_reader import TailReader, topic_exists
 from mirror.map.believed import believed
-from mirror.map.foreign_watch import told_foreign
 from mirror.map.map_log import MapLog, MapRecord, ensure_map_topic
+from mirror.map.unbelieved_watch import told_unbelieved
 from mirror.start.aside_log import NOBODY, AsideLog, Kept
 from mirror.start.last_values import (
     TooManyKeys,
@@ -49,7 +49,7 @@ from offset_translation.topic_identity import NO_ID
 from runtime.configuration.flow_section import Policy
 from runtime.configuration.topic_names import diverged_topic
 from runtime.coordination.map_registry import append_to_map
-from runtime.coordination.map_writers import ForeignRecords, Writers
+from runtime.coordination.map_writers import UnbelievedRecords, Writers
 from runtime.diverged import (
     KeyComparison,
     Origin,
@@ -311,12 +311,12 @@ class Quarantine:
         if not await topic_exists(self.links.source_admin, topic):
             return None
         state, reader = MapState(), TailReader(self.links.source_admin, topic)
-        foreign = ForeignRecords()
+        foreign = UnbelievedRecords()
         async for record in believed(reader, self.backward, foreign):
             state.replay(record.key, record.value)
         if foreign.speaks_of(where) and not state.maps.get(where):
             raise CannotSetAside(
-                "; ".join(told_foreign({topic: foreign}, self.config.current.topic_set))
+                "; ".join(told_unbelieved({topic: foreign}, self.config.current.topic_set))
             )
         end = (await list_offsets(self.links.source_admin, [where]))[where]
         if isinstance(end, ErrorCode):

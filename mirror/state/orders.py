@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any, Final, Self
 
 from runtime.coordination.witness import WitnessGarbled
-from runtime.foreign_json import LARGEST_INT32, read_json, text, whole_number
+from runtime.untrusted_json import LARGEST_INT32, read_json, text, whole_number
 
 _TOPIC_CHARACTERS: Final = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"

@@ -25,7 +25,7 @@ from offset_translation.map_records import MirrorProducer
 from runtime.coordination import standstill
 from runtime.coordination.standstill import Standstill
 from runtime.coordination.witness import WitnessGarbled, WorkerInfo
-from runtime.foreign_json import LARGEST_INT32, rate, text, unpack_json, whole_number
+from runtime.untrusted_json import LARGEST_INT32, rate, text, unpack_json, whole_number
 from wire.topic_partition import TopicPartition
 
 MAX_PRODUCER_EPOCH: Final = 2**15 - 1

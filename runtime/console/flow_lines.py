@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import trio
 
-from runtime.foreign_json import LARGEST, rate, text, whole_number
+from runtime.untrusted_json import LARGEST, rate, text, whole_number
 
 AT_ONCE: Final = 500
 """Rows between two turns of all others: about a millisecond."""

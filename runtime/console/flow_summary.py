@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from runtime.foreign_json import LARGEST, rate, text, whole_number
+from runtime.untrusted_json import LARGEST, rate, text, whole_number
 
 
 class LagSample(NamedTuple):

@@ -4,7 +4,7 @@ import json
 
 from runtime.coordination.witness import WitnessGarbled, WitnessPaths, WorkerInfo
 from runtime.coordination.zookeeper import ZooKeeper
-from runtime.foreign_json import unpack_json
+from runtime.untrusted_json import unpack_json
 
 
 async def read_workers(

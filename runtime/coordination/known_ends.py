@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from runtime.coordination.long_document import LongDocument, assemble, pack
 from runtime.coordination.witness import WitnessGarbled
-from runtime.foreign_json import LARGEST_INT32, read_json, text, whole_number
+from runtime.untrusted_json import LARGEST_INT32, read_json, text, whole_number
 from wire.topic_partition import TopicPartition
 
 UNSEEN_MS: Final = 4_000

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from runtime.foreign_json import MAX_BYTES, MAX_DEPTH, read_json, text, unpack, whole_number
+from runtime.untrusted_json import MAX_BYTES, MAX_DEPTH, read_json, text, unpack, whole_number
 
 LONG_BYTES: Final = 16 * 1024
 """A value of more JSON than this is taken out. The forty longest ones below it fit a node."""

@@ -37,7 +37,7 @@ from wire.record_batch import Record, build_batch
 from wire.topic_partition import TopicPartition
 
 LOOK_AGAIN_MS: Final = 1_000
-MOST_FOREIGN: Final = 10_000
+MOST_UNKNOWN: Final = 10_000
 """The witness is asked once about a producer that it does not know; so many are remembered. About
 those beyond it is asked once a reading."""
 RECORDS_A_BATCH: Final = 1_000
@@ -71,7 +71,7 @@ class WitnessWriters:
         self._assignment: Final = paths.of_pair.assignment(source, target)
         self._known: MapWriters | None = None
         self._looked_ms = 0
-        self._foreign: set[int] = {WITHOUT_ID}
+        self._unknown: set[int] = {WITHOUT_ID}
         self._confirmed_ms: dict[int, int] = {}
 
     async def begin(self, *, end: int, topic_id: UUID) -> int:
@@ -151,7 +151,7 @@ class WitnessWriters:
             return
 
     async def believes(self, producer_id: int, offset: int, reading: MapReading) -> bool:
-        """Ask the witness again, all its servers in step, before a producer is called foreign.
+        """Ask the witness again, all its servers in step, before a producer is called unknown.
 
         What is to be adopted is believed. Whoever has written before the reading began had
         registered by then, so the witness is asked once a reading at most.
@@ -160,15 +160,15 @@ class WitnessWriters:
         if known is not None and not self._is_to_be_asked_again:
             if known.believes(producer_id, offset):
                 return True
-            if producer_id in self._foreign:
+            if producer_id in self._unknown:
                 return False
         if known is None or not reading.is_told:
             known = await self._asked()
             reading.is_told = True
         if known.believes(producer_id, offset):
             return True
-        if len(self._foreign) < MOST_FOREIGN:
-            self._foreign.add(producer_id)
+        if len(self._unknown) < MOST_UNKNOWN:
+            self._unknown.add(producer_id)
         return False
 
     @property
@@ -232,7 +232,7 @@ class Anybody:
         raise WritersUnknown(self._reason)
 
     async def is_elsewhere(self, _: Registration) -> bool:
-        """Return False: nobody is called foreign."""
+        """Return False: nobody is called unknown."""
         return False
 
     async def believes(self, _: int, __: int, ___: MapReading) -> bool:

@@ -15,7 +15,7 @@ whoever has written it. The checkpoints of groups are believed in the same way.
 
 A registry has an id, and its registrations have numbers. Each writer begins with a map record that
 has both. Where a map holds a later number of this registry than the witness knows, of a producer
-that the witness does not know, the witness is an old copy: what it calls foreign may be the
+that the witness does not know, the witness is an old copy: what it does not know may be the
 mirror's. Nobody acts on that map then. A client that writes such a record stops its readers, and
 moves nothing, as with forged evidence. Another pair on the cluster has a registry of its own.
 """
@@ -28,7 +28,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from uuid import UUID
 
 from runtime.coordination.witness import WitnessGarbled
-from runtime.foreign_json import read_json, text, whole_number
+from runtime.untrusted_json import read_json, text, whole_number
 from wire.net.errors import NetworkFault
 from wire.record_batch import Record
 from wire.topic_partition import TopicPartition
@@ -43,9 +43,9 @@ MOST_UNSEEN: Final = 5_000
 MOST_ABOUT: Final = 100_000
 """Anybody who may write to a map can name partitions; so many are remembered."""
 MOST_NAMED: Final = 100
-"""Foreign producers are named up to so many; the records of all are counted."""
+"""Unknown producers are named up to so many; the records of all are counted."""
 MOST_TOLD_APART: Final = 10_000
-"""The records of so many foreign producers are counted by producer."""
+"""The records of so many unknown producers are counted by producer."""
 LARGEST_NUMBER: Final = 1 << 62
 """Numbers grow, and a map record has room for an int64."""
 LOST_AT_MOST: Final = 1_000_000
@@ -204,7 +204,7 @@ def _every_topic(_: str) -> bool:
 
 
 @dataclass(slots=True)
-class ForeignWriter:
+class UnbelievedWriter:
     """The records of one producer that is not registered."""
 
     first: int
@@ -223,7 +223,7 @@ class ForeignWriter:
 
 
 @dataclass(slots=True)
-class ForeignRecords:
+class UnbelievedRecords:
     """The records of a map topic that nobody registered has written.
 
     Pairs of other topics have their maps in the same topic, where their sites have the same names.
@@ -233,7 +233,7 @@ class ForeignRecords:
     """
 
     concerned: Callable[[str], bool] = _every_topic
-    writers: dict[int, ForeignWriter] = field(default_factory=dict)
+    writers: dict[int, UnbelievedWriter] = field(default_factory=dict)
     """By producer id, the first MOST_TOLD_APART."""
     about: set[TopicPartition] = field(default_factory=set)
     """The partitions that they speak of, up to MOST_ABOUT; not those of plain producers alone."""
@@ -245,7 +245,7 @@ class ForeignRecords:
         return self._count_of_more + sum(one.count for one in self._ours.values())
 
     @property
-    def _ours(self) -> dict[int, ForeignWriter]:
+    def _ours(self) -> dict[int, UnbelievedWriter]:
         return {key: one for key, one in self.writers.items() if not one.is_another_pairs}
 
     @property
@@ -285,7 +285,7 @@ class ForeignRecords:
             if len(self.writers) >= MOST_TOLD_APART:
                 self._count_of_more += 1
                 return
-            writer = self.writers[producer_id] = ForeignWriter(offset)
+            writer = self.writers[producer_id] = UnbelievedWriter(offset)
         writer.first = min(writer.first, offset)
         writer.count += 1
         writer.is_elsewhere |= is_elsewhere
@@ -306,7 +306,7 @@ class ForeignRecords:
 
 async def note_unbelieved(
     writers: "Writers",
-    foreign: ForeignRecords,
+    unbelieved: UnbelievedRecords,
     producer_id: int,
     record: Record,
     about: Set[TopicPartition] = frozenset(),
@@ -317,7 +317,7 @@ async def note_unbelieved(
     """
     one = number_in(record.key, record.value)
     is_elsewhere = one is not None and await writers.is_elsewhere(one)
-    foreign.note(producer_id, record.offset, about, is_elsewhere=is_elsewhere)
+    unbelieved.note(producer_id, record.offset, about, is_elsewhere=is_elsewhere)
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from runtime.coordination.zookeeper_access import Grant, Identity, NodeRight, Zo
 
 
 @dataclass(frozen=True, slots=True)
-class ForeignRights:
+class UnexpectedRights:
     """How a node's rights are others than they should be.
 
     `rights` is what others may do, None where our login may not even ask. `missing` is what those
@@ -26,13 +26,13 @@ class ForeignRights:
         return f"{self.path}: {', '.join(told or lacking)}"
 
 
-def foreign_of(
+def unexpected_rights(
     path: str, rights: tuple[Grant, ...], access: ZooKeeperAccess
-) -> ForeignRights | None:
+) -> UnexpectedRights | None:
     """Return how the rights of a node are others than those with which it would be made."""
     wanted, held = _by_identity(access.grants(path)), _by_identity(rights)
-    foreign, missing = _beyond(held, wanted), _beyond(wanted, held)
-    return ForeignRights(path, foreign, missing) if foreign or missing else None
+    beyond, missing = _beyond(held, wanted), _beyond(wanted, held)
+    return UnexpectedRights(path, beyond, missing) if beyond or missing else None
 
 
 def _by_identity(grants: Iterable[Grant]) -> Mapping[Identity, NodeRight]:

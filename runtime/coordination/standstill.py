@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from runtime.coordination.witness import WitnessGarbled
-from runtime.foreign_json import LARGEST_INT32, read_json, text, unpack_json, whole_number
 from runtime.set_option import set_option
+from runtime.untrusted_json import LARGEST_INT32, read_json, text, unpack_json, whole_number
 from wire.topic_partition import TopicPartition
 
 KEY: Final = "standing"

@@ -34,8 +34,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Final, Self, get_type_hints
 from urllib.parse import quote
 
-from runtime.foreign_json import LARGEST_INT32, text, unpack_json, whole_number
 from runtime.set_option import set_option
+from runtime.untrusted_json import LARGEST_INT32, text, unpack_json, whole_number
 from wire.topic_partition import TopicPartition
 
 

@@ -5,8 +5,8 @@ import ssl
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from runtime.foreign_json import MAX_BYTES, read_json
 from runtime.pages.page_door import PageDoor, reader_context
+from runtime.untrusted_json import MAX_BYTES, read_json
 
 ASK_TIMEOUT_S: Final = 5.0
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from runtime.configuration.coordination_section import CoordinationConfig
-from runtime.coordination.node_rights import ForeignRights, foreign_of
+from runtime.coordination.node_rights import UnexpectedRights, unexpected_rights
 from runtime.coordination.zookeeper import NotAllowed, ZooKeeper
 from runtime.coordination.zookeeper_access import ZooKeeperAccess
 
@@ -17,9 +17,9 @@ class TooManyNodes(Exception):
     """The tree is larger than ours ever is; the message names its root."""
 
 
-async def find_foreign_rights(
+async def find_unexpected_rights(
     zookeeper: ZooKeeper, access: ZooKeeperAccess, root: str
-) -> AsyncIterator[ForeignRights]:
+) -> AsyncIterator[UnexpectedRights]:
     """Yield each node from `root` on with other rights than it should have.
 
     Raises TooManyNodes.
@@ -34,10 +34,10 @@ async def find_foreign_rights(
             rights = await zookeeper.rights(path)
             children = await zookeeper.children(path) or ()
         except NotAllowed:
-            yield ForeignRights(path, None)
+            yield UnexpectedRights(path, None)
             continue
-        if rights is not None and (foreign := foreign_of(path, rights, access)):
-            yield foreign
+        if rights is not None and (found := unexpected_rights(path, rights, access)):
+            yield found
         waiting += [f"{path}/{name}" for name in reversed(children)]
 
 
@@ -53,8 +53,10 @@ async def describe_access(
     who = f"{where}: logged in as {login.identity}"
     first, count = None, 0
     try:
-        async for foreign in find_foreign_rights(zookeeper, coordination.access, coordination.path):
-            first, count = first or foreign, count + 1
+        async for found in find_unexpected_rights(
+            zookeeper, coordination.access, coordination.path
+        ):
+            first, count = first or found, count + 1
     except TooManyNodes as error:
         return who, str(error)
     if first is None:

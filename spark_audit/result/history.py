@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-from runtime.foreign_json import read_json
+from runtime.untrusted_json import read_json
 from spark_audit.compare.outcomes import FINDINGS, Kind
 from spark_audit.result.coverage import SIDES
 from spark_audit.result.verdict import Answer, Verdict

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from runtime.foreign_json import read_json
+from runtime.untrusted_json import read_json
 from spark_audit.compare.outcomes import CERTAIN, Kind
 from spark_audit.result.coverage import SIDES, Share, total_coverage, why_not_compared
 from spark_audit.snapshot.different_rights import DifferentRight

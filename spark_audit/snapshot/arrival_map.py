@@ -13,7 +13,7 @@ from offset_translation.map_records import (
     decode_key,
     partition_of,
 )
-from runtime.coordination.map_writers import ForeignRecords, MapReading, Writers, note_unbelieved
+from runtime.coordination.map_writers import MapReading, UnbelievedRecords, Writers, note_unbelieved
 from spark_audit.snapshot.origins import Arrivals
 from spark_audit.snapshot.seals import CannotTell
 from wire.errors import ErrorCode, describe
@@ -58,7 +58,7 @@ async def read_map(
     topic = map_topic_name(source)
     arrivals, state = Arrivals(), MapState()
     topics = {partition.topic for partition in partitions}
-    foreign = ForeignRecords(topics.__contains__)
+    unbelieved = UnbelievedRecords(topics.__contains__)
     others: list[Record] = []
     try:
         async for producer_id, is_believed, record in _records(cluster, topic, writers):
@@ -67,7 +67,7 @@ async def read_map(
                 state.replay(record.key, record.value)
                 continue
             about = partition_of(record.key)
-            await note_unbelieved(writers, foreign, producer_id, record, about)
+            await note_unbelieved(writers, unbelieved, producer_id, record, about)
             is_of_others = about and not any(one.topic in topics for one in about)
             if len(others) < MOST_COMPARED and not is_of_others:
                 others.append(record)
@@ -75,15 +75,15 @@ async def read_map(
         raise CannotTell(f"cluster {name}: {topic}: {fault}") from fault
     except _Unreadable as reason:
         raise CannotTell(f"cluster {name}: {topic}: {reason}") from reason
-    more = foreign.count > len(others)
+    more = unbelieved.count > len(others)
     says_else = more or any(_says_else(state, record, partitions) for record in others)
-    return ReadMap(arrivals, state, _describe(f"{name} {topic}", foreign) if says_else else None)
+    return ReadMap(arrivals, state, _describe(f"{name} {topic}", unbelieved) if says_else else None)
 
 
-def _describe(where: str, foreign: ForeignRecords) -> str:
+def _describe(where: str, unbelieved: UnbelievedRecords) -> str:
     return (
-        f"{where} holds {foreign.count} records that are not believed, as the witness does not know"
-        f" their writers ({'; '.join(foreign.describe())}); if they are the mirror's"
+        f"{where} holds {unbelieved.count} records that are not believed, as the witness does not"
+        f" know their writers ({'; '.join(unbelieved.describe())}); if they are the mirror's"
         " own, `failover recover --believe-maps --write` has them believed"
     )
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
-from runtime.foreign_json import read_json
+from runtime.untrusted_json import read_json
 from spark_audit.snapshot.bounds import PartitionBounds, SeenEnd, Snapshot
 from wire.topic_partition import TopicPartition
 

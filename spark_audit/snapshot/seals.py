@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from runtime.foreign_json import LARGEST_INT32, read_json, text, whole_number
+from runtime.untrusted_json import LARGEST_INT32, read_json, text, whole_number
 from wire.topic_partition import TopicPartition
 
 

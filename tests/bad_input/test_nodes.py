@@ -35,7 +35,7 @@ from runtime.coordination.witness import (
     WorkerInfo,
     assigned_partitions,
 )
-from runtime.foreign_json import MAX_BYTES, read_json, unpack_json
+from runtime.untrusted_json import MAX_BYTES, read_json, unpack_json
 from spark_audit.snapshot.seals import CannotTell, promotion_of
 from tests.failover.journals import ended_promotion
 from wire.topic_partition import TopicPartition

@@ -209,9 +209,9 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     (
         "others write to a map",
-        {'mirror_foreign_records{flow="dc1->dc2",topic="m",instance="m"}': "1"},
+        {'mirror_unbelieved_records{flow="dc1->dc2",topic="m",instance="m"}': "1"},
         "1m",
-        {"MirrorForeignRecords"},
+        {"MirrorUnbelievedRecords"},
     ),
     ("a partition stopped", in_state("source went back"), "1m", {"MirrorPartitionStopped"}),
     ("a partition is paused", in_state("paused"), "30m", set()),

@@ -13,7 +13,7 @@ import yaml
 from runtime.configuration.config import load
 from runtime.configuration.witness_session import open_witness
 from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperUnreachable, open_zookeeper
-from runtime.pair.witness_rights import find_foreign_rights
+from runtime.pair.witness_rights import find_unexpected_rights
 from runtime.process.child import end_child, open_child
 from runtime.process.ports import free_port
 from runtime.process.zookeeper_server import server_command
@@ -85,7 +85,7 @@ async def test_an_ensemble_with_the_files_of_the_page_outlives_one_of_its_server
             await zookeeper.create("/kafka-dr/active", b"dc1", make_parents=True)
             await end_child(processes[0], patience_s=10)
             await _set(zookeeper, "/kafka-dr/active", b"dc2")
-            foreign = find_foreign_rights(zookeeper, configuration.access, "/kafka-dr")
+            foreign = find_unexpected_rights(zookeeper, configuration.access, "/kafka-dr")
             assert [one async for one in foreign] == []
         with pytest.raises(ZooKeeperUnreachable):
             async with open_zookeeper(

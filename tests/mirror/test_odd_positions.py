@@ -146,7 +146,7 @@ def test_odd_positions_are_brought_over_and_foreign_records_passed_over(
         wait_stored(sites, "chatty", "odd", 18)
         metrics = mirror.metrics()
         for topic in (map_topic, checkpoints):
-            assert f'mirror_foreign_records{{flow="dc1->dc2",topic="{topic}"}} 2.0' in metrics
+            assert f'mirror_unbelieved_records{{flow="dc1->dc2",topic="{topic}"}} 2.0' in metrics
         malformed = f'mirror_malformed_records_total{{flow="dc1->dc2",topic="{checkpoints}"}} 1.0'
         assert malformed in metrics
         assert len(re.findall(rf"{checkpoints}: .* left out; further ones are", mirror.log)) == 1

@@ -25,7 +25,7 @@ from runtime.coordination.zookeeper_access import (
     ZooKeeperAccess,
     digest_identity,
 )
-from runtime.pair.witness_rights import find_foreign_rights
+from runtime.pair.witness_rights import find_unexpected_rights
 from runtime.process.zookeeper_server import ServerDoors, run_zookeeper
 from tests.doubles.certificates import Certificates
 from wire.net.secret_file import FileSecret
@@ -76,7 +76,7 @@ async def test_what_one_login_makes_no_other_reads_writes_or_deletes(empty_zooke
         await zookeeper.create("/p/active", b"dc1", make_parents=True)
         await zookeeper.transaction([Create(path="/p/pair", data=b"x")])
         await zookeeper.ensure("/p/mirror/flow")
-        assert [one async for one in find_foreign_rights(zookeeper, ours, "/p")] == []
+        assert [one async for one in find_unexpected_rights(zookeeper, ours, "/p")] == []
     shown = (OPEN, "no login"), (ZooKeeperAccess(login=digest("wrong")), "user 'dr'")
     for access, who in shown:
         async with session(empty_zookeeper, access) as zookeeper:
@@ -121,7 +121,7 @@ async def test_applications_may_follow_and_hand_over_and_no_more(empty_zookeeper
             posted = await zookeeper.get("/p/groups/g/one")
             assert posted is not None
             assert posted.data == b"5"
-            assert [one async for one in find_foreign_rights(zookeeper, ours, "/p")] == []
+            assert [one async for one in find_unexpected_rights(zookeeper, ours, "/p")] == []
         await zookeeper.delete("/p", recursive=True)
 
 
@@ -132,10 +132,10 @@ async def test_a_password_is_changed_while_both_are_known(empty_zookeeper: str) 
     async with session(empty_zookeeper, before) as zookeeper:
         await zookeeper.create("/p/active", b"dc1", make_parents=True)
     async with session(empty_zookeeper, after) as zookeeper:
-        (closed,) = [one async for one in find_foreign_rights(zookeeper, after, "/p")]
+        (closed,) = [one async for one in find_unexpected_rights(zookeeper, after, "/p")]
         assert str(closed) == "/p: its rights are for another login than ours"
     async with session(empty_zookeeper, both) as zookeeper:
-        found = [one.path async for one in find_foreign_rights(zookeeper, both, "/p")]
+        found = [one.path async for one in find_unexpected_rights(zookeeper, both, "/p")]
         assert found == ["/p", "/p/active"]
         for path in found:
             await zookeeper.set_rights(path)
@@ -144,11 +144,11 @@ async def test_a_password_is_changed_while_both_are_known(empty_zookeeper: str) 
         for path in ("/p/active", "/p/pair"):
             assert await zookeeper.get(path) is not None
     async with session(empty_zookeeper, after) as zookeeper:
-        found = [one.path async for one in find_foreign_rights(zookeeper, after, "/p")]
+        found = [one.path async for one in find_unexpected_rights(zookeeper, after, "/p")]
         assert found == ["/p", "/p/active", "/p/pair"]
         for path in found:
             await zookeeper.set_rights(path)
-        assert [one async for one in find_foreign_rights(zookeeper, after, "/p")] == []
+        assert [one async for one in find_unexpected_rights(zookeeper, after, "/p")] == []
         await zookeeper.delete("/p", recursive=True)
 
 
@@ -228,7 +228,7 @@ async def _logs_in(hosts: str, file: Path) -> None:
         async with session(hosts, access) as zookeeper:  # it is tried again with the file's word
             await zookeeper.create("/by-sasl")
             assert [
-                str(one) async for one in find_foreign_rights(zookeeper, access, "/by-sasl")
+                str(one) async for one in find_unexpected_rights(zookeeper, access, "/by-sasl")
             ] == []
             with pytest.raises(NotAllowed):
                 await zookeeper.get("/p")

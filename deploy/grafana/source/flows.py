@@ -235,7 +235,7 @@ FLOWS: Final = Dashboard(
                     title="Records of internal topics that are not believed",
                     queries=(
                         PanelQuery(
-                            folded("max", "flow, topic", "mirror_foreign_records", "flow"),
+                            folded("max", "flow, topic", "mirror_unbelieved_records", "flow"),
                             "{{flow}} {{topic}}",
                         ),
                         PanelQuery(

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from runtime.console.frame import ROOT, PagePart, PageParts
 from runtime.console.tables import Column, ListQuery, counted, mark, pager, search_form, table, when
-from runtime.foreign_json import read_json, text, whole_number
 from runtime.pages.markup import shown
+from runtime.untrusted_json import read_json, text, whole_number
 
 OLD_MS: Final = 36 * 3_600_000
 """A verdict of that age says nothing of today; alerts take the same."""

@@ -6,11 +6,11 @@ from typing import Final
 from mirror.clusters.links import Links
 from mirror.clusters.tail_reader import TailReader, topic_exists
 from mirror.map.believed import believed
-from mirror.map.foreign_watch import told_foreign
 from mirror.map.known_writers import WritersOf
+from mirror.map.unbelieved_watch import told_unbelieved
 from offset_translation.map_records import map_topic_name
 from runtime.configuration.config import FlowConfig
-from runtime.coordination.map_writers import ForeignRecords, Writers
+from runtime.coordination.map_writers import UnbelievedRecords, Writers
 from runtime.pair import evidence
 from wire.net import Cluster, NetworkFault
 from wire.net.rights import (
@@ -42,24 +42,26 @@ async def internal_topics(flow: FlowConfig, links: Links, writers_of: WritersOf)
         writers = writers_of(flow.source, flow.target, of_checkpoints=topic != map_topic)
         try:
             concerned = flow.mirrors if topic == map_topic else None
-            foreign = await _foreign(links.target_admin, topic, writers, concerned)
+            unbelieved = await _unbelieved(links.target_admin, topic, writers, concerned)
         except NetworkFault as fault:
             lines.append(f"warning: {topic} on {flow.target} was not read: {fault}")
         else:
-            lines += [f"warning: {line}" for line in told_foreign({topic: foreign}, flow.topic_set)]
+            lines += [
+                f"warning: {line}" for line in told_unbelieved({topic: unbelieved}, flow.topic_set)
+            ]
     return lines
 
 
-async def _foreign(
+async def _unbelieved(
     target: Cluster, topic: str, writers: Writers, concerned: Callable[[str], bool] | None
-) -> ForeignRecords:
+) -> UnbelievedRecords:
     """Return the records of an internal topic that are not believed; raises NetworkFault."""
-    foreign = ForeignRecords() if concerned is None else ForeignRecords(concerned)
+    unbelieved = UnbelievedRecords() if concerned is None else UnbelievedRecords(concerned)
     if await topic_exists(target, topic):
         reader = TailReader(target, topic, damaged=lambda _: None)  # whoever reads it names that
-        async for _ in believed(reader, writers, foreign):
+        async for _ in believed(reader, writers, unbelieved):
             pass
-    return foreign
+    return unbelieved
 
 
 async def _who_may_write(site: str, cluster: Cluster, topics: Sequence[str]) -> list[str]:

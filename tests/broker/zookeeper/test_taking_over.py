@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from broker.zookeeper.taking_over import NotOurCluster, take_over
-from runtime.coordination.node_rights import foreign_of
+from runtime.coordination.node_rights import unexpected_rights
 from runtime.coordination.zookeeper import NotAllowed, ZooKeeper, open_zookeeper
 from runtime.coordination.zookeeper_access import OPEN, Login, LoginMechanism, ZooKeeperAccess
 from runtime.process.zookeeper_server import ServerDoors, run_zookeeper
@@ -43,7 +43,7 @@ async def open_paths(zookeeper: ZooKeeper) -> list[str]:
     found = []
     for path in await all_paths(zookeeper):
         rights = await zookeeper.rights(path)
-        if rights is not None and foreign_of(path, rights, zookeeper.access):
+        if rights is not None and unexpected_rights(path, rights, zookeeper.access):
             found.append(path)
     return found
 

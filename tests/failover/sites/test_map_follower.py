@@ -102,10 +102,10 @@ async def test_a_promotion_believes_only_registered_writers_and_registers_itself
         registry = MemoryWriters(is_strict=True)
         follower = MapFollower(site, "dc1", registry)
         await follower.refresh([ORDERS])
-        assert (follower.maps, follower.foreign.count) == ({}, 1)
+        assert (follower.maps, follower.unbelieved_records.count) == ({}, 1)
         await follower.seal({ORDERS: (9, 7)})
         sealed = parse_header(cluster.topics[MAP].partitions[0].batches[-1])
         assert set(registry.known.registered) == {sealed.producer_id}
         await follower.refresh([ORDERS])
         assert follower.maps[ORDERS].sealed_at == 7
-        assert follower.foreign.count == 1
+        assert follower.unbelieved_records.count == 1

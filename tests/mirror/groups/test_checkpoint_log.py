@@ -97,7 +97,7 @@ async def test_a_damaged_batch_of_checkpoints_is_counted_once_and_passed_over(
     assert caplog.text.count("left out; further ones are counted only") == 1
 
 
-async def test_foreign_records_among_checkpoints_are_counted_and_passed_over() -> None:
+async def test_unbelieved_records_among_checkpoints_are_counted_and_passed_over() -> None:
     measurements = FlowMeasurements("f")
     async with run_fake_cluster() as fake, open_cluster(fake.bootstrap, client_id="t") as cluster:
         hold(fake, (2, FOREIGN), (4, BAD))
@@ -185,7 +185,9 @@ async def test_checkpoints_of_nobody_registered_are_counted_and_not_applied() ->
         async with strict_log(fake) as (log, _):
             await log.load()
     assert not log.applied
-    assert log.foreign.describe() == ["4 of producer id -1 (a plain producer), from offset 0 on"]
+    assert log.unbelieved_records.describe() == [
+        "4 of producer id -1 (a plain producer), from offset 0 on"
+    ]
 
 
 async def test_a_checkpoint_that_somebody_else_has_written_over_is_written_again() -> None:
@@ -211,7 +213,7 @@ async def test_a_checkpoint_that_somebody_else_has_written_over_is_written_again
             await log.catch_up()
     assert is_behind == [False, True, False]
     assert log.applied == {("a", "orders", 0): ours}
-    assert (fault.text, log.foreign.count) == (None, 2)
+    assert (fault.text, log.unbelieved_records.count) == (None, 2)
     [first, forger, last] = headers(partition.batches)
     assert first.producer_id == last.producer_id != forger.producer_id == -1
     assert (first.base_sequence, last.base_sequence) == (0, 1)

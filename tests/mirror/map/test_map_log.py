@@ -133,7 +133,7 @@ async def test_what_a_client_writes_to_the_map_is_counted_and_not_believed(
             one.state.advance({TopicPartition("t", 0): 30})
             assert one.state.maps[TopicPartition("t", 0)].mirrored_source_end == 35
             assert FOREIGN.producer_id not in one.state.producer_ids
-            assert one.foreign.describe() == [
+            assert one.unbelieved_records.describe() == [
                 f"3 of producer id -1 (a plain producer), from offset {answer.base_offset} on"
             ]
 

@@ -110,7 +110,7 @@ async def test_a_producer_that_a_client_names_in_the_map_is_no_mirror() -> None:
         announce(dc1, 7)
         await reader.catch_up()
         assert (reverse.loop_ids, reverse.arrived.maps) == (frozenset(), {})
-        assert reader.foreign.describe() == [
+        assert reader.unbelieved_records.describe() == [
             "2 of producer id -1 (a plain producer), from offset 0 on"
         ]
 

@@ -68,15 +68,15 @@ async def test_records_of_others_in_a_map_are_shown_and_counted(tmp_path: Path) 
     runner = runner_in(tmp_path)
     async with run_fake_cluster() as fake, source_of(fake) as (_, flow, links):
         runner.engine = engine = Engine(flow.config, links, runner.measurements, anybody())
-        assert flow_head(runner)["foreign_records"] == []
+        assert flow_head(runner)["unbelieved_records"] == []
         for offset in (7, 8):
-            engine.map_log.foreign.note(-1, offset)
-        [line] = flow_head(runner)["foreign_records"]
+            engine.map_log.unbelieved_records.note(-1, offset)
+        [line] = flow_head(runner)["unbelieved_records"]
     assert "2 of producer id -1 (a plain producer), from offset 7 on" in line
     registry = CollectorRegistry()
     registry.register(FlowCollector([runner]))
     counted = registry.get_sample_value(
-        "mirror_foreign_records", {"flow": flow.config.name, "topic": engine.map_log.topic}
+        "mirror_unbelieved_records", {"flow": flow.config.name, "topic": engine.map_log.topic}
     )
     assert counted == 2
 

@@ -161,7 +161,7 @@ async def test_a_record_that_contradicts_the_map_may_contradict_what_of_it_is_no
     async def prepare(dc2: FakeCluster, map_log: MapLog) -> None:
         await left(ours(0, b"s0"), ours(1, b"another"))(dc2, map_log)
         for offset in range(foreign):
-            map_log.foreign.note(99, offset)
+            map_log.unbelieved_records.note(99, offset)
 
     async with whole_flow(log(), 5, 100_000, prepare=prepare) as whole:
         await until(lambda: whole.partition.state not in IN_DOUBT)
@@ -179,7 +179,7 @@ async def test_no_policy_decides_about_records_that_an_old_witness_may_take_for_
 
     async def prepare(dc2: FakeCluster, map_log: MapLog) -> None:
         await left(ours(0, b"s0"), ours(1, b"s1"), batch_at(2, b"s2"))(dc2, map_log)
-        map_log.foreign.note(99, 0, {where})
+        map_log.unbelieved_records.note(99, 0, {where})
 
     settings = {"policies": {"target_diverged": Policy.MERGE}, "has_way_back": False}
     async with whole_flow(log(), 5, 100_000, prepare=prepare, **settings) as whole:

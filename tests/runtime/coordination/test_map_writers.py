@@ -15,17 +15,17 @@ from offset_translation.map_records import (
     mirror_producer,
 )
 from offset_translation.map_state import MapState
-from runtime.coordination.map_registry import MOST_FOREIGN, Anybody, WitnessWriters
+from runtime.coordination.map_registry import MOST_UNKNOWN, Anybody, WitnessWriters
 from runtime.coordination.map_writers import (
     CONFIRM_AGAIN_MS,
     MOST_NAMED,
     MOST_UNSEEN,
     TO_ADOPT,
     UNSEEN_KEPT_MS,
-    ForeignRecords,
     MapReading,
     MapWriters,
     Registration,
+    UnbelievedRecords,
     WitnessOutdated,
     WritersUnknown,
     begun_writers,
@@ -85,14 +85,14 @@ async def test_any_number_of_strangers_cost_the_witness_one_look_a_reading() -> 
     reader = registry(nodes)
     await registry(nodes).begin(end=0, topic_id=MAP_ID)
     looks = []
-    for first in (0, 3 * MOST_FOREIGN):
+    for first in (0, 3 * MOST_UNKNOWN):
         before, reading = nodes.syncs, MapReading()
-        for producer_id in range(first, first + 3 * MOST_FOREIGN):
+        for producer_id in range(first, first + 3 * MOST_UNKNOWN):
             assert not await reader.believes(producer_id, producer_id, reading)
         looks.append(nodes.syncs - before)
     assert looks == [1, 1]
-    await registry(nodes).register(9 * MOST_FOREIGN)
-    assert await reader.believes(9 * MOST_FOREIGN, 0, MapReading())
+    await registry(nodes).register(9 * MOST_UNKNOWN)
+    assert await reader.believes(9 * MOST_UNKNOWN, 0, MapReading())
 
 
 async def test_what_a_client_put_into_a_map_before_the_first_start_is_not_believed() -> None:
@@ -221,8 +221,8 @@ def test_a_topic_that_was_made_again_keeps_only_writers_that_may_be_at_work() ->
     assert not begun.believes(2, 3)
 
 
-def test_foreign_records_are_all_counted_and_the_first_producers_named() -> None:
-    foreign = ForeignRecords()
+def test_unbelieved_records_are_all_counted_and_the_first_producers_named() -> None:
+    foreign = UnbelievedRecords()
     for offset in range(3):
         foreign.note(-1, offset)
     for producer_id in range(2 * MOST_NAMED):
@@ -235,7 +235,7 @@ def test_foreign_records_are_all_counted_and_the_first_producers_named() -> None
 def test_what_another_pair_says_of_its_topics_in_the_same_map_is_not_counted() -> None:
     """Its operator would be told to have it believed."""
     ours, theirs = TopicPartition("orders", 0), TopicPartition("stock", 0)
-    foreign = ForeignRecords("orders".__eq__)
+    foreign = UnbelievedRecords("orders".__eq__)
     foreign.note(8, 0)
     foreign.note(8, 1, {theirs})
     foreign.note(8, 2)
@@ -251,7 +251,7 @@ def test_producers_beyond_those_that_are_told_apart_are_counted_whatever_they_sa
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("runtime.coordination.map_writers.MOST_TOLD_APART", 2)
-    foreign = ForeignRecords("orders".__eq__)
+    foreign = UnbelievedRecords("orders".__eq__)
     for producer_id in range(5):
         foreign.note(producer_id, producer_id, {TopicPartition("stock", 0)})
     assert foreign.count == 3
@@ -343,7 +343,7 @@ async def test_writers_of_another_pair_on_the_same_cluster_say_nothing_of_this_w
 
 
 async def test_a_mirror_of_another_pair_that_has_just_begun_is_not_counted() -> None:
-    ours, theirs, foreign = MemoryNodes(), MemoryNodes(), ForeignRecords("orders".__eq__)
+    ours, theirs, foreign = MemoryNodes(), MemoryNodes(), UnbelievedRecords("orders".__eq__)
     await registry(ours).begin(end=0, topic_id=MAP_ID)
     key, value = number_record(await registry(theirs).register(1_001))
     for offset, record in enumerate(
@@ -361,10 +361,10 @@ def test_partitions_that_strangers_name_are_remembered_up_to_a_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("runtime.coordination.map_writers.MOST_ABOUT", 3)
-    foreign = ForeignRecords()
+    foreign = UnbelievedRecords()
     for number in range(9):
         assert foreign.speaks_of(TopicPartition("x", 0)) is (number >= 3)
         assert foreign.speaks_of_topics("x".__eq__) is (number >= 3)
         foreign.note(7, number, {TopicPartition("t", number)})
     assert (foreign.count, len(foreign.about)) == (9, 3)
-    assert ForeignRecords().speaks_of_topics("x".__eq__) is False
+    assert UnbelievedRecords().speaks_of_topics("x".__eq__) is False

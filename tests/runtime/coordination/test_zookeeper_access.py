@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.coordination.node_rights import foreign_of
+from runtime.coordination.node_rights import unexpected_rights
 from runtime.coordination.zookeeper_access import (
     ALL,
     ANYBODY,
@@ -64,7 +64,7 @@ def test_what_names_nobody_is_no_identity(text: str) -> None:
 
 def test_without_a_login_nodes_are_everybodys() -> None:
     assert OPEN.grants("/p/active") == (Grant(ANYBODY, ALL),)
-    assert foreign_of("/p/active", (Grant(ANYBODY, ALL),), OPEN) is None
+    assert unexpected_rights("/p/active", (Grant(ANYBODY, ALL),), OPEN) is None
 
 
 def test_nodes_are_ours_alone_but_for_what_applications_need() -> None:
@@ -96,16 +96,16 @@ def test_nodes_are_ours_alone_but_for_what_applications_need() -> None:
 def test_what_others_may_do_beyond_what_they_should_is_told(
     path: str, rights: Grant, said: str
 ) -> None:
-    foreign = foreign_of(path, (*OURS.grants(path), rights), OURS)
+    foreign = unexpected_rights(path, (*OURS.grants(path), rights), OURS)
     assert str(foreign) == said
 
 
 def test_rights_that_applications_should_have_and_have_not_are_told() -> None:
     own = Grant(digest_identity("dr", "secret"), ALL)
-    assert str(foreign_of("/p/active", (own,), OURS)) == "/p/active: sasl:apps may not read"
+    assert str(unexpected_rights("/p/active", (own,), OURS)) == "/p/active: sasl:apps may not read"
     some = (own, Grant(Identity("sasl", "apps"), NodeRight.READ | NodeRight.CREATE))
     told = "/p/groups/g: sasl:apps may not write+delete+admin"
-    assert str(foreign_of("/p/groups/g", some, OURS)) == told
+    assert str(unexpected_rights("/p/groups/g", some, OURS)) == told
 
 
 def test_nodes_are_of_both_passwords_while_programs_have_the_one_or_the_other() -> None:
@@ -125,7 +125,7 @@ def test_nodes_are_of_both_passwords_while_programs_have_the_one_or_the_other() 
 
 def test_rights_that_are_as_they_should_be_are_nothing_to_tell() -> None:
     for path in ("/p/active", "/p/pair", "/p/groups/g"):
-        assert foreign_of(path, OURS.grants(path), OURS) is None
+        assert unexpected_rights(path, OURS.grants(path), OURS) is None
 
 
 def test_a_password_is_never_shown() -> None:

@@ -59,7 +59,7 @@ def test_a_denied_right_is_none() -> None:
     ]
 
 
-async def test_foreign_records_are_named_with_offset_and_producer_id() -> None:
+async def test_unbelieved_records_are_named_with_offset_and_producer_id() -> None:
     async with two_fakes() as (_, dc2, links):
         log = dc2.create_topic(MAP, 0).partitions[0]
         key, value = piece_start("t", 0, source_start=40, place=Place(20))

@@ -9,7 +9,7 @@ import trio
 from mirror.map.map_log import MapLog
 from mirror.map.reverse_map import ReverseMapReader
 from runtime.configuration.config import FlowConfig
-from runtime.coordination.map_writers import ForeignRecords
+from runtime.coordination.map_writers import UnbelievedRecords
 from runtime.process.fault_note import FaultNote
 from runtime.set_option import set_option
 from wire.net import NetworkFault
@@ -27,14 +27,14 @@ class Checkpoints(Protocol):
         """Return its name."""
 
     @property
-    def foreign(self) -> ForeignRecords:
+    def unbelieved_records(self) -> UnbelievedRecords:
         """Return the records that are not believed."""
 
     async def catch_up(self) -> None:
         """Read what is new; raises NetworkFault."""
 
 
-class ForeignWatch:
+class UnbelievedWatch:
     """Reads the topics again and again while this worker leads, although nobody else writes."""
 
     def __init__(
@@ -54,22 +54,22 @@ class ForeignWatch:
         self._logged = 0
 
     @property
-    def foreign(self) -> Mapping[str, ForeignRecords]:
+    def unbelieved_records(self) -> Mapping[str, UnbelievedRecords]:
         """The records that are not believed, by topic."""
         return {
-            self._map_log.topic: self._map_log.foreign,
-            self._reverse_map.topic: self._reverse_map.foreign,
-            self._checkpoints.topic: self._checkpoints.foreign,
+            self._map_log.topic: self._map_log.unbelieved_records,
+            self._reverse_map.topic: self._reverse_map.unbelieved_records,
+            self._checkpoints.topic: self._checkpoints.unbelieved_records,
         }
 
     async def run(self) -> None:
         """Look for ever."""
         while True:
-            await self.note_foreign()
+            await self.look_again()
             await trio.sleep(INTERVAL_S)
 
-    async def note_foreign(self) -> None:
-        """Read what is new, and write again what a foreign record could make the cleaner remove."""
+    async def look_again(self) -> None:
+        """Read what is new, and write again what the cleaner could remove by another's record."""
         try:
             await self._map_log.catch_up()
             await self._map_log.restore_overwritten()
@@ -78,14 +78,16 @@ class ForeignWatch:
             self.fault.note(str(fault))
         else:
             self.fault.clear()
-        count = sum(one.count for one in self.foreign.values())
+        count = sum(one.count for one in self.unbelieved_records.values())
         if count != self._logged:
             self._logged = count
-            for line in told_foreign(self.foreign, self._topic_set):
+            for line in told_unbelieved(self.unbelieved_records, self._topic_set):
                 _LOG.warning("%s: %s", self._flow, line)
 
 
-def told_foreign(foreign: Mapping[str, ForeignRecords], topic_set: str | None) -> list[str]:
+def told_unbelieved(
+    unbelieved: Mapping[str, UnbelievedRecords], topic_set: str | None
+) -> list[str]:
     """Return a line about each topic to which others have written, and what to do."""
     return [
         f"{topic}: not believed, as their producers are not registered ({one.count} records):"
@@ -93,6 +95,6 @@ def told_foreign(foreign: Mapping[str, ForeignRecords], topic_set: str | None) -
         " there; if they are the mirror's own, the witness is an old copy:"
         f" `failover recover --believe-maps --write{set_option(topic_set)}` has them believed once"
         " `mirror run` is started again"
-        for topic, one in sorted(foreign.items())
+        for topic, one in sorted(unbelieved.items())
         if one.count
     ]
