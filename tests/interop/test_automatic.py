@@ -116,12 +116,13 @@ def test_a_site_that_is_gone_for_all_is_left_once_nobody_holds(
     sites: Sites, tmp_path: Path, has_rehearsals: bool
 ) -> None:
     """Also beside the set of rehearsals, which stays where it is."""
-    file = sites.configure(tmp_path, "/gone", is_both_ways=has_rehearsals)
+    path = "/gone-beside-rehearsals" if has_rehearsals else "/gone"
+    file = sites.configure(tmp_path, path, is_both_ways=has_rehearsals)
     by_themselves(file, **({"rehearsal": {}} if has_rehearsals else {}))
     create_topic(sites.dc1, "orders")
     with (
         run_mirror(file),
-        open_witness(sites.witness, "/gone") as witness,
+        open_witness(sites.witness, path) as witness,
         run_voters(tmp_path, a=file, b=file, c=file),
     ):
         wait_mirroring(file)
