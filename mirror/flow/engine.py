@@ -28,7 +28,7 @@ from mirror.map.map_log import MapLog
 from mirror.map.reached import ReachedKeeper
 from mirror.map.reverse_map import ReverseMapReader
 from mirror.map.trimming import MapTrimmer
-from mirror.map.unbelieved_watch import UnbelievedWatch
+from mirror.map.unbelieved_watch import UnbelievedRecordsWatch
 from mirror.mirrormaker.internal_topics import MirrorMakerTopics
 from mirror.start.positioning import Positioning
 from mirror.state.measurements import FlowMeasurements
@@ -107,7 +107,7 @@ class Engine:
         self._links = links
         reverse_map = ReverseMapReader(config, flow.reverse, links, writers.backward, flow.mirrors)
         self._reverse_map = reverse_map
-        self.unbelieved_watch = UnbelievedWatch(
+        self.unbelieved_watch = UnbelievedRecordsWatch(
             config, self.map_log, reverse_map, self.groups.checkpoints
         )
         self.open_transactions = OpenTransactions(flow.partitions.own, links.source_admin)

@@ -34,7 +34,7 @@ class Checkpoints(Protocol):
         """Read what is new; raises NetworkFault."""
 
 
-class UnbelievedWatch:
+class UnbelievedRecordsWatch:
     """Reads the topics again and again while this worker leads, although nobody else writes."""
 
     def __init__(
