@@ -3,12 +3,12 @@
 Most tests want one to write into, not to start and stop it: they share that of `tests/conftest.py`.
 """
 
-import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event
 from typing import Any, Final
 
 import pytest
@@ -19,10 +19,10 @@ from runtime.coordination.kazoo_client import kazoo_acl
 from runtime.coordination.zookeeper import Create, NotAllowed, ZooKeeper, open_zookeeper
 from runtime.coordination.zookeeper_access import Login, LoginMechanism, ZooKeeperAccess
 from runtime.process.ports import free_port
-from tests.forked import start_program
+from tests.forked import Process, start_program
 
-OFTEN: Final = {"max_tries": -1, "delay": 0.05, "backoff": 1, "max_jitter": 0.0}
-"""kazoo waits ever longer between attempts otherwise: a server is there in a second."""
+SERVES: Final = "ZooKeeper serves"
+"""What the program says once its server answers."""
 USER: Final = "tests"
 PASSWORD: Final = "of the tests"  # noqa: S105
 """All tests log in at the witness: a program that does not is refused by what others made."""
@@ -74,19 +74,28 @@ def look(address: str, **settings: Any) -> KazooClient:
 def run_witness(folder: Path) -> Iterator[str]:
     """Run a server until the block ends; return its address."""
     port = free_port()
+    said = folder.with_name(f"{folder.name}.log")
     arguments = ["runtime.process.zookeeper_server", "--data", str(folder), "--port", str(port)]
-    with Path(os.devnull).open("wb") as nowhere:
-        process = start_program(*arguments, output=nowhere)
-    address = f"127.0.0.1:{port}"
+    with said.open("wb") as output:
+        process = start_program(*arguments, output=output)
     try:
-        client = look(address, connection_retry=OFTEN)
-        client.start(timeout=120)
-        client.stop()
-        client.close()
-        yield address
+        _wait_serving(process, said)
+        yield f"127.0.0.1:{port}"
     finally:
         process.terminate()
         process.wait(60)
+
+
+def _wait_serving(process: Process, said: Path) -> None:
+    """Wait for the program's own word, and begin no session before.
+
+    A server that is still starting may take a connection and never answer it: kazoo would wait for
+    its ten seconds before it tries again. The program ends by itself where the server does not come
+    up.
+    """
+    while SERVES not in said.read_text():
+        assert process.poll() is None, said.read_text()
+        Event().wait(0.02)
 
 
 @dataclass(slots=True)

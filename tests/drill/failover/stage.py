@@ -28,7 +28,7 @@ from tests.drill.links import children_of
 from tests.failover.two_sites import pause
 from tests.forked import Process, call_program, start_program
 from tests.interop.peers.kafka import KafkaCluster
-from tests.zookeeper import OFTEN, look
+from tests.zookeeper import look
 from wire.net import NetworkFault
 
 Site: TypeAlias = RunningCluster | KafkaCluster
@@ -36,6 +36,10 @@ PATH: Final = "/failover-drill"
 COMMAND_S: Final = 150
 UP_S: Final = 60
 OPENED_S: Final = 10
+UNANSWERED_S: Final = 2
+"""A server that is still starting may take a connection and never answer it."""
+OFTEN: Final = {"max_tries": -1, "delay": 0.05, "backoff": 1, "max_jitter": 0.0}
+"""kazoo waits ever longer between attempts otherwise."""
 CONTROLLER: Final = "tests.drill.failover.controller"
 HOOKS: Final = "hooks.sh"
 
@@ -284,7 +288,8 @@ def is_listening(address: str) -> bool:
 
 def wait_witness(witness: Witness) -> None:
     """Wait until the witness answers."""
-    client = look(witness.address, connection_retry=OFTEN, **witness.client)
+    settings = {"timeout": UNANSWERED_S, "connection_retry": OFTEN, **witness.client}
+    client = look(witness.address, **settings)
     client.start(timeout=UP_S)
     client.stop()
     client.close()
