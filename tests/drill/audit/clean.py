@@ -185,7 +185,7 @@ class CleanPairs:
 
     def _promote(self, new: str, *how: str) -> None:
         command = ["promote", new, *how]
-        self.stage.run(*command)
+        self.operator.console.run(*command)
         failed = self.operator.promote(command, new)
         if failed is not None:
             raise DrillFailed(f"{' '.join(command)}: {failed.text}")
@@ -207,7 +207,7 @@ class CleanPairs:
         deadline = monotonic() + LEVEL_S
         while not self.operator.decide():
             if monotonic() > deadline:
-                raise DrillFailed(f"not decided: {self.stage.said[-1].text}")
+                raise DrillFailed(f"not decided: {self.operator.console.said[-1].text}")
             pause(1.0)
 
     def _refill(self, site: str) -> None:
