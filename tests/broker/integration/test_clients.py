@@ -294,9 +294,11 @@ def test_what_no_broker_can_change_at_run_time_is_refused(cluster: RunningCluste
     assert set_all_brokers(cluster, {"zookeeper.connect": "x:1"}) == [ErrorCode.INVALID_REQUEST]
 
 
-def test_metrics_and_health_are_served(cluster: RunningCluster) -> None:
+def test_metrics_and_health_are_served(cluster: RunningCluster, admin: AdminClient) -> None:
+    admin.create_topics([NewTopic("observed", 3, 3)])["observed"].result(60)
     controllers = 0
-    for broker in range(3):
+    for broker, (host, port) in enumerate(cluster.addresses):
+        AdminClient({"bootstrap.servers": f"{host}:{port}"}).list_topics(timeout=60)
         url = cluster.metrics_url(broker)
         text = urllib.request.urlopen(url, timeout=60).read().decode()  # noqa: S310 - our own
         controllers += "broker_is_controller 1.0" in text
