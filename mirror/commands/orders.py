@@ -1,6 +1,7 @@
 """`mirror pause`, `resume` and `restart`: leave an order in the witness for the flow's daemon.
 
-An order lasts: a daemon carries it out when it is started, and keeps to it after a restart.
+An order lasts: a daemon carries it out when it is started, and keeps to it after a restart. One to
+restart something lasts until the active site changes.
 """
 
 import getpass
@@ -8,7 +9,7 @@ import os
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from mirror.state.orders import (
     DECISIONS,
@@ -22,7 +23,7 @@ from mirror.state.orders import (
 from mirror.workers.handover import Assignment
 from runtime.configuration.config import Configuration, FlowConfig
 from runtime.configuration.witness_session import open_witness
-from runtime.coordination.witness import WitnessGarbled, WorkerInfo
+from runtime.coordination.witness import WitnessGarbled, WitnessPaths, WorkerInfo
 from runtime.coordination.zookeeper import BadVersion, NodeExists, NoNode, ZooKeeper, ZooKeeperFault
 from runtime.process.clock import now_ms
 
@@ -32,6 +33,10 @@ OPTIONS: Final[Mapping[How, str]] = {
     How.ANEW: "--from-earliest",
 }
 """The decisions as they are typed."""
+
+
+Change: TypeAlias = Callable[[Orders, int | None], Orders]
+"""Makes the orders anew, given the active site's epoch."""
 
 
 class OrderFailed(Exception):
@@ -51,24 +56,33 @@ async def pause(configuration: Configuration, flow: str, scope: Scope) -> str:
     """Pause a scope until it is resumed; return what to tell."""
     order = Pause(scope=scope, by=_who(), since_ms=now_ms())
     told = f"{scope} is paused"
-    return await _order(configuration, flow, scope, lambda: told, lambda old: old.paused(order))
+
+    def change(old: Orders, _: int | None) -> Orders:
+        return old.paused(order)
+
+    return await _order(configuration, flow, scope, lambda: told, change)
 
 
 async def resume(configuration: Configuration, flow: str, scope: Scope) -> str:
     """Take back what was paused; return what to tell."""
     told = f"{scope} is resumed"
-    return await _order(configuration, flow, scope, lambda: told, lambda old: old.resumed(scope))
+
+    def change(old: Orders, _: int | None) -> Orders:
+        return old.resumed(scope)
+
+    return await _order(configuration, flow, scope, lambda: told, change)
 
 
 async def restart(configuration: Configuration, flow: str, scope: Scope, how: How) -> str:
     """Have a scope started again; return what to tell."""
     if how is How.ANEW and (scope.topic is None or scope.partition is not None):
         raise OrderRefused("--from-earliest deletes the target's copy: it needs one TOPIC, whole")
-    order = Restart(scope=scope, how=how, by=_who(), at_ms=now_ms())
+    given = Restart(scope=scope, how=how, by=_who(), at_ms=now_ms())
     replaced: tuple[Restart, ...] = ()
 
-    def change(old: Orders) -> Orders:
+    def change(old: Orders, epoch: int | None) -> Orders:
         nonlocal replaced
+        order = replace(given, epoch=epoch)
         if how not in DECISIONS:
             return replace(old, restarts=(*old.restarts, order))
         orders, replaced = old.decided(order)
@@ -87,14 +101,17 @@ async def _order(
     name: str,
     scope: Scope,
     tell: Callable[[], str],
-    change: Callable[[Orders], Orders],
+    change: Change,
 ) -> str:
     flow = flow_named(configuration, name)
     coordination = configuration.coordination
     paths = coordination.paths
     try:
         async with open_witness(coordination) as zookeeper:
-            await _change(zookeeper, paths.orders(flow.source, flow.target), change)
+            epoch = await _epoch(zookeeper, paths, flow)
+            await _change(
+                zookeeper, paths.orders(flow.source, flow.target), lambda old: change(old, epoch)
+            )
             worker = await zookeeper.get(paths.worker(flow.source, flow.target))
             workers = await zookeeper.children(paths.workers(flow.source, flow.target)) or ()
             assignment = await zookeeper.get(paths.assignment(flow.source, flow.target))
@@ -110,6 +127,14 @@ async def _order(
     if len(workers) > 1:
         execution = f"the {len(workers)} workers carry it out, of which process {running.pid} leads"
     return f"{flow.name}: {told}; {execution}"
+
+
+async def _epoch(zookeeper: ZooKeeper, paths: WitnessPaths, flow: FlowConfig) -> int | None:
+    """Return the active site's epoch; None where no promotion concerns the flow."""
+    if not flow.heeds_promotions:
+        return None
+    node = await zookeeper.get(paths.active)
+    return 0 if node is None else paths.read_active(node.data).epoch
 
 
 def _is_mirrored(scope: Scope, assignment: bytes) -> bool:

@@ -52,19 +52,24 @@ class OrderExecution:
         flow: FlowState,
         zookeeper: ZooKeeper,
         *,
+        epoch: int | None,
         is_placed: bool,
         is_carried_out: Callable[[Restart], bool],
     ) -> None:
         """Pause and resume what is ordered; begin each restart once, if the topics are known.
 
+        ``epoch`` is the active site's, None where no promotion concerns the flow: restarts that
+        were given under an earlier one are taken out undone.
+
         A restart is taken out by who leads once every worker has said that it is done
         (``is_carried_out``): a daemon that ends before leaves it to the next.
         """
+        await self._pass_over_outlived(flow, zookeeper, epoch)
         present = flow, flow.config, self.orders
         if list(map(id, present)) != list(map(id, self._applied)):
             apply_pauses(flow, self.orders)
             self._applied = present
-        await self._forward(flow, zookeeper)
+        await self._forward(flow, zookeeper, epoch)
         await self._pass_over_begun(flow, zookeeper)
         if not self.orders.restarts or not is_placed:
             return
@@ -89,6 +94,28 @@ class OrderExecution:
             self.orders = self.orders.without(done)
             await self._take_out(zookeeper, done)
 
+    async def _pass_over_outlived(
+        self, flow: FlowState, zookeeper: ZooKeeper, epoch: int | None
+    ) -> None:
+        """Leave restarts undone that a switch of the active site has outlived."""
+        outlived = () if epoch is None else self.orders.outlived(epoch)
+        if not outlived:
+            return
+        self.orders = self.orders.without(outlived)
+        if not flow.share.leads:
+            return
+        for restart in outlived:
+            _LOG.warning(
+                "%s: restart (%s) of %s, ordered by %s, is not carried out: the active site has"
+                " changed since (epoch %s); `mirror status` shows whether it is still wanted",
+                self._flow,
+                restart.how.value,
+                restart.scope,
+                restart.by,
+                epoch,
+            )
+        await self._take_out(zookeeper, outlived)
+
     def _go_on_with(self, flow: FlowState, restart: Restart) -> None:
         """Do it to what it has not been done to: partitions may come from another worker."""
         is_new = flow.orders.begin(restart)
@@ -110,7 +137,7 @@ class OrderExecution:
             f"{count} partitions" if count else ELSEWHERE if is_known else UNKNOWN,
         )
 
-    async def _forward(self, flow: FlowState, zookeeper: ZooKeeper) -> None:
+    async def _forward(self, flow: FlowState, zookeeper: ZooKeeper, epoch: int | None) -> None:
         """Order of who leads what a policy wants here: a topic anew concerns all its partitions.
 
         Once only, and not when it has been done and another has the partition: each such order
@@ -123,7 +150,13 @@ class OrderExecution:
         if not flow.orders.to_begin_anew:
             return
         anew = tuple(
-            Restart(scope=Scope(topic=topic), how=How.ANEW, by=self._policy, at_ms=now_ms())
+            Restart(
+                scope=Scope(topic=topic),
+                how=How.ANEW,
+                by=self._policy,
+                at_ms=now_ms(),
+                epoch=epoch,
+            )
             for topic in sorted(flow.orders.to_begin_anew)
         )
         node = await zookeeper.get(self._path)

@@ -112,6 +112,13 @@ class FlowRunner:
             heeds_promotions=self.config.heeds_promotions,
         )
 
+    @property
+    def _epoch(self) -> int | None:
+        """The active site's; 0 before one is named, None where no promotion concerns the flow."""
+        if not self.config.heeds_promotions:
+            return None
+        return 0 if self._active is None else self._active.epoch
+
     async def run(self) -> None:
         """Serve until cancelled."""
         coordination = self._configuration.coordination
@@ -286,6 +293,7 @@ class FlowRunner:
             await self._order_execution.carry_out(
                 self.engine.flow,
                 zookeeper,
+                epoch=self._epoch,
                 is_placed=member.is_placed,
                 is_carried_out=member.is_carried_out,
             )

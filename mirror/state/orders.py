@@ -1,7 +1,8 @@
 """The orders that people have given for a flow at run time, as they lie in the witness. Pure.
 
     pauses     hold until they are taken back: of the flow, of a topic, of one partition
-    restarts   are done once, by the daemon that runs the flow or the next one, and taken out
+    restarts   are done once, by the daemon that runs the flow or the next one, and taken out; one
+               that was given before a switch of the active site is taken out undone
 
 The node is changed by commands and by the daemon, each against the version that it has read.
 """
@@ -96,6 +97,8 @@ class Restart:
     how: How
     by: str
     at_ms: int
+    epoch: int | None = None
+    """The active site's when it was given; None where no promotion concerns the flow."""
 
     @property
     def is_wanted_by_policy(self) -> bool:
@@ -114,6 +117,7 @@ class Restart:
             how=How(found["how"]),
             by=text(found["by"]),
             at_ms=whole_number(found["at_ms"]),
+            epoch=None if found.get("epoch") is None else whole_number(found["epoch"]),
         )
 
 
@@ -184,6 +188,15 @@ class Orders:
                 )
         left = self.without(replaced)
         return replace(left, restarts=(*left.restarts, decision)), replaced
+
+    def outlived(self, epoch: int) -> tuple[Restart, ...]:
+        """Return the restarts that were given under another epoch of the active site, or none.
+
+        Somebody decided about what was the matter then. It may have been done already, by a daemon
+        that did not live to take it out, and what stops a partition now is something else. An
+        epoch that is later than ours is one of which we have not heard yet.
+        """
+        return tuple(one for one in self.restarts if one.epoch is None or one.epoch < epoch)
 
     def without(self, done: Iterable[Restart]) -> Self:
         """Return the orders without the restarts that have been done."""

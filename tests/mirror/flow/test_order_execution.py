@@ -41,7 +41,16 @@ async def ordered(zookeeper: ZooKeeper) -> Orders:
 async def look(execution: OrderExecution, flow: FlowState, zookeeper: ZooKeeper) -> None:
     """See the node, and carry out what it orders."""
     execution.see(await zookeeper.get(PATH))
-    await execution.carry_out(flow, zookeeper, is_placed=True, is_carried_out=lambda _: True)
+    await carry_out(execution, flow, zookeeper)
+
+
+async def carry_out(
+    execution: OrderExecution, flow: FlowState, zookeeper: ZooKeeper, epoch: int = 4
+) -> None:
+    """Carry out what was seen, in the fourth epoch of the active site."""
+    await execution.carry_out(
+        flow, zookeeper, epoch=epoch, is_placed=True, is_carried_out=lambda _: True
+    )
 
 
 async def test_a_topic_is_begun_anew_once_whenever_anothers_policy_orders_it(
@@ -53,7 +62,7 @@ async def test_a_topic_is_begun_anew_once_whenever_anothers_policy_orders_it(
         late = restart(at_ms=1)
         await zookeeper.create(PATH, Orders(restarts=(late,)).encode())
         execution.see(None)  # it came after we looked
-        await execution.carry_out(flow, zookeeper, is_placed=True, is_carried_out=lambda _: True)
+        await carry_out(execution, flow, zookeeper)
         await look(execution, flow, zookeeper)
         assert flow.orders.to_begin_anew == set()
         assert await ordered(zookeeper) == Orders()
@@ -74,9 +83,7 @@ async def test_settings_that_change_while_nothing_new_is_ordered_pause_and_resum
         for config in (mirrored, nothing, mirrored):
             flow.take_config(config)
             for _ in range(2):
-                await execution.carry_out(
-                    flow, zookeeper, is_placed=True, is_carried_out=lambda _: True
-                )
+                await carry_out(execution, flow, zookeeper)
                 seen.append(partition.state)
     flowing, paused, waits = (
         PartitionState.CATCHING_UP,
@@ -109,9 +116,34 @@ async def test_who_does_not_lead_orders_what_its_policy_wants(empty_zookeeper: s
         assert flow.orders.to_begin_anew == set()
 
 
+@pytest.mark.parametrize("epoch", [3, None])
+async def test_what_was_ordered_before_the_active_site_changed_is_taken_out_undone(
+    empty_zookeeper: str, epoch: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    flow, execution = leading(), OrderExecution(FLOW, PATH)
+    old = replace(restart(at_ms=1), by="me", epoch=epoch)
+    async with session_of(empty_zookeeper) as zookeeper:
+        await zookeeper.create(PATH, Orders(restarts=(old,)).encode())
+        await look(execution, flow, zookeeper)
+        assert flow.orders.to_begin_anew == set()
+        assert await ordered(zookeeper) == Orders()
+        assert "restart (anew) of t, ordered by me, is not carried out" in caplog.text
+
+
+async def test_an_order_of_an_epoch_that_is_not_heard_of_yet_is_carried_out(
+    empty_zookeeper: str,
+) -> None:
+    flow, execution = leading(), OrderExecution(FLOW, PATH)
+    async with session_of(empty_zookeeper) as zookeeper:
+        later = replace(restart(at_ms=1), epoch=5)
+        await zookeeper.create(PATH, Orders(restarts=(later,)).encode())
+        await look(execution, flow, zookeeper)
+        assert flow.orders.to_begin_anew == {"t"}
+
+
 def restart(at_ms: int) -> Restart:
     by = f"the policy of {FLOW}"
-    return Restart(scope=Scope(topic="t"), how=How.ANEW, by=by, at_ms=at_ms)
+    return Restart(scope=Scope(topic="t"), how=How.ANEW, by=by, at_ms=at_ms, epoch=4)
 
 
 async def put(zookeeper: ZooKeeper, order: Restart) -> None:
