@@ -9,7 +9,16 @@ from runtime.configuration.config import MEANINGS
 from runtime.configuration.reading.section import NO_DEFAULT, REQUIRED, Key
 from runtime.configuration.schema.every_key import EXAMPLE, all_keys
 
-GROUPS: Final = ("clusters", "flows[]", "coordination", "failover", "audit", "metrics", "log")
+GROUPS: Final = (
+    "clusters",
+    "flows[]",
+    "coordination",
+    "failover",
+    "audit",
+    "metrics",
+    "console",
+    "log",
+)
 """The sections of the file, as people write them."""
 
 INTRODUCTION: Final = """

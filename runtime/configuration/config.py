@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from runtime.configuration import (
     audit_section,
+    console_section,
     coordination_section,
     failover_section,
     flow_section,
@@ -18,6 +19,7 @@ from runtime.configuration import (
     security_section,
 )
 from runtime.configuration.audit_section import AuditConfig, read_audit
+from runtime.configuration.console_section import ConsoleConfig, read_console
 from runtime.configuration.coordination_section import CoordinationConfig, joined, read_coordination
 from runtime.configuration.failover_section import FailoverConfig, read_failover
 from runtime.configuration.flow_section import (
@@ -62,6 +64,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         **failover_section.MEANINGS,
         **audit_section.MEANINGS,
         **metrics_section.MEANINGS,
+        **console_section.MEANINGS,
         **log_section.MEANINGS,
     }
 )
@@ -110,6 +113,7 @@ class Configuration:
     failover: FailoverConfig
     audit: AuditConfig
     metrics: MetricsConfig
+    console: ConsoleConfig = field(default_factory=ConsoleConfig)
     log: LogSettings = field(default_factory=LogSettings)
     file: Path = Path()
     literal_secrets: tuple[str, ...] = field(default=(), compare=False)
@@ -202,6 +206,12 @@ def _content(top: Section, path: Path) -> Configuration:
         lambda: read_failover(top.section("failover", required=False), top, names, flows)
     )
     audit = top.attempt(lambda: read_audit(top.section("audit", required=False), path, names))
+    console = top.attempt(
+        lambda: read_console(
+            top.section("console", required=False),
+            is_guarded=metrics is None or metrics.door.is_guarded,
+        )
+    )
     log = top.attempt(lambda: read_log(top.section("log", required=False)))
     top.finish()
     # Nothing is wrong, so there are all of them.
@@ -211,6 +221,7 @@ def _content(top: Section, path: Path) -> Configuration:
     assert flows is not None
     assert audit is not None
     assert failover is not None
+    assert console is not None
     assert log is not None
     if failover.sets.named:  # what is told of all sets is of the pair: any set leads to it
         flows = tuple(replace(flow, told_set=DEFAULT_SET) for flow in flows)
@@ -221,6 +232,7 @@ def _content(top: Section, path: Path) -> Configuration:
         failover=failover,
         audit=audit,
         metrics=metrics,
+        console=console,
         log=log,
         file=path.absolute(),
         literal_secrets=tuple(top.reading.literal_secrets),

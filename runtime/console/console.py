@@ -5,8 +5,9 @@
     /console/events?at=<page> the same page's changes, as server-sent events
     /console/assets/<file>    style, script and icon, which are read at the start
 
-A page is made once for all who read it at the same time. Keeping pages live takes a fifth of the
-program's time at most, however many browsers there are.
+An asked page is made for each who asks for it, kept for nobody, and not live. Any other page is
+made once for all who read it at the same time. Keeping pages live takes a fifth of the program's
+time at most, however many browsers there are.
 """
 
 import json
@@ -62,12 +63,23 @@ class ConsolePage:
     """So often a page that somebody reads is made anew."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedPage:
+    """A page that is made anew for each who asks: what it shows is read for them alone."""
+
+    path: str
+    name: str
+    make: Callable[[PageRequest], Awaitable[PageParts]]
+    """Raises BadTarget for what the query cannot be."""
+
+
 class Console:
     """All pages of one program."""
 
-    def __init__(self, program: str, pages: Sequence[ConsolePage]) -> None:
+    def __init__(self, program: str, pages: Sequence[ConsolePage | AskedPage]) -> None:
         """Read style and script; `program` is what readers see that they are looking at."""
-        self._pages = {page.path: page for page in pages}
+        self._pages = {page.path: page for page in pages if isinstance(page, ConsolePage)}
+        self._asked = {page.path: page for page in pages if isinstance(page, AskedPage)}
         self._assets = _read_assets()
         version = sha256(b"".join(self._assets.values())).hexdigest()[:12]
         ways = [(page.path, page.name) for page in pages]
@@ -86,6 +98,9 @@ class Console:
         if path.startswith("assets/"):
             return self._asset(path.removeprefix("assets/"))
         try:
+            if path in self._asked:
+                made = await self._asked[path].make(request)
+                return PageAnswer(body=self._frame.page(made, path, None, wall_ms()))
             return await self._page(path, dict(request.query))
         except BadTarget as bad:
             return said(bad.status, str(bad))
@@ -97,7 +112,7 @@ class Console:
             path = query.pop(AT, "")
         page = self._pages.get(path)
         if page is None:
-            known = ", ".join(f"{ROOT}/{one}" for one in self._pages if one)
+            known = ", ".join(f"{ROOT}/{one}" for one in (*self._pages, *self._asked) if one)
             raise BadTarget(404, f"no such page; there is {ROOT}, {known}")
         made = await self._made(page, query)
         if is_live:

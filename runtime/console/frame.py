@@ -39,10 +39,10 @@ class Frame:
     version: str
     """Of the style and the script, so that a browser's copy of older ones is not taken."""
 
-    def page(self, parts: PageParts, here: str, events: str, now_ms: int) -> bytes:
-        """Return the page; `events` is the address at which its changes come."""
+    def page(self, parts: PageParts, here: str, events: str | None, now_ms: int) -> bytes:
+        """Return the page; `events` is the address at which its changes come, if any do."""
         ways = "".join(
-            f'<li><a href="{_address(path)}" accesskey="{number}"'
+            f'<li><a href="{_address(path)}" accesskey="{number % 10}"'
             f"{CURRENT if path == here else ''}>{escape(name)}</a></li>"
             for number, (path, name) in enumerate(self.ways, 1)
         )
@@ -55,7 +55,7 @@ class Frame:
             f'<link rel="icon" href="{ROOT}/assets/icon.svg">'
             f'<link rel="stylesheet" href="{ROOT}/assets/console.css?{self.version}">'
             f'<script defer src="{ROOT}/assets/console.js?{self.version}"></script></head>\n'
-            f'<body data-events="{escape(events)}" data-now="{now_ms}">'
+            f'<body data-events="{escape(events or "")}" data-now="{now_ms}">'
             '<a class="skip" href="#main">Skip to the content</a>'
             f'<div class="top" role="banner"><p class="program">{shown(self.program)}</p>'
             f'<nav aria-label="Pages"><ul>{ways}</ul></nav>'

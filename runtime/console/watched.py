@@ -1,7 +1,7 @@
 """Something that is looked at again and again, but only while somebody reads it."""
 
 from collections.abc import Awaitable, Callable
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import trio
 
@@ -41,13 +41,13 @@ class Watched(Generic[T]):
         now = trio.current_time()
         self._read_until = now + READ_FOR_S
         self._wanted.set()
-        if self._known() is None:
+        if self.known() is None:
             came = self._came
             with trio.move_on_after(FIRST_WAIT_S):
                 await came.wait()
-        return self._known()
+        return self.known()
 
-    def _known(self) -> T | None:
+    def known(self) -> T | None:
         """Return what was seen while somebody read; what is older says nothing of now."""
         return self._seen if trio.current_time() - self._seen_at < self._too_old_s else None
 
@@ -67,3 +67,10 @@ class Watched(Generic[T]):
             await trio.sleep(max(self._every_s, REST * (self._seen_at - began)))
             if trio.current_time() > self._read_until:
                 self._wanted = trio.Event()
+
+
+async def want_all(*watched: Watched[Any]) -> None:
+    """Say that somebody reads all of these, and wait for their first looks at the same time."""
+    async with trio.open_nursery() as nursery:
+        for one in watched:
+            nursery.start_soon(one.newest)

@@ -44,6 +44,8 @@ class PageRequest:
 
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
+    asker: str = "somebody"
+    """Who asks, as far as they had to say so, and from where: for the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import h11
 import trio
@@ -126,6 +126,28 @@ class _Pages:
     browse: Browse
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Visitor:
+    """Who is at the other end of a connection, before anything is asked."""
+
+    address: str
+    certificate: str | None = None
+    """The subject of the certificate that was shown and believed."""
+
+    def named(self, name: str | None) -> str:
+        """Return who asks, for the log; `name` is what the credentials say."""
+        shown = [] if self.certificate is None else [f"certificate {self.certificate!r}"]
+        names = [*([] if name is None else [name]), *shown]
+        return f"{', '.join(names) or 'somebody'} from {self.address}"
+
+
+def _subject_of(certificate: Mapping[str, Any]) -> str:
+    """Return the subject as `CN=ops, O=example`; what the ssl module knows of a certificate."""
+    parts = [pair for several in certificate.get("subject", ()) for pair in several]
+    short = {"commonName": "CN", "organizationName": "O", "organizationalUnitName": "OU"}
+    return ", ".join(f"{short.get(name, name)}={value}" for name, value in reversed(parts))
+
+
 async def _no_console(_: PageRequest) -> PageAnswer | None:
     return None
 
@@ -145,14 +167,21 @@ async def _serve_connection(
     try:
         async with stream:
             with room.hold() as held:
-                await _answer(pages, stream, held)
+                await _answer(pages, stream, held, _address_of(socket_stream))
     except (trio.BrokenResourceError, h11.ProtocolError) as error:
         _LOG.debug("metrics request dropped: %s", error)
     finally:
         room.free()
 
 
-async def _answer(pages: _Pages, stream: trio.abc.Stream, held: HeldPlace) -> None:
+def _address_of(stream: trio.SocketStream) -> str:
+    try:
+        return str(stream.socket.getpeername()[0])
+    except OSError:
+        return "an address that is gone"
+
+
+async def _answer(pages: _Pages, stream: trio.abc.Stream, held: HeldPlace, address: str) -> None:
     connection = h11.Connection(h11.SERVER)
     try:
         request = await _receive_request(connection, stream)
@@ -163,8 +192,10 @@ async def _answer(pages: _Pages, stream: trio.abc.Stream, held: HeldPlace) -> No
     if request is None:
         return
     held.note_request()
-    has_certificate = isinstance(stream, trio.SSLStream) and bool(stream.getpeercert())
-    answer = await _guarded_respond(pages, request, has_certificate=has_certificate)
+    visitor = _Visitor(address=address)
+    if isinstance(stream, trio.SSLStream) and (shown := stream.getpeercert()):
+        visitor = _Visitor(address=address, certificate=_subject_of(shown))
+    answer = await _guarded_respond(pages, request, visitor)
     if answer.status == UNAUTHORIZED:
         answer = replace(answer, headers=(*answer.headers, *pages.door.challenges()))
     if answer.events is None or request.method == b"HEAD":
@@ -244,18 +275,16 @@ async def _receive_request(
         connection.receive_data(bytes(await stream.receive_some()))
 
 
-async def _guarded_respond(
-    pages: _Pages, request: h11.Request, *, has_certificate: bool
-) -> PageAnswer:
+async def _guarded_respond(pages: _Pages, request: h11.Request, visitor: _Visitor) -> PageAnswer:
     """Answer 500 for a mistake of ours: being watched must not end what is watched."""
     try:
-        return await _respond(pages, request, has_certificate=has_certificate)
+        return await _respond(pages, request, visitor)
     except Exception:  # noqa: BLE001
         _LOG.exception("GET %s failed: our mistake", request.target.decode("ascii", "replace"))
         return said(500, "this page failed; the program's log says why")
 
 
-async def _respond(pages: _Pages, request: h11.Request, *, has_certificate: bool) -> PageAnswer:
+async def _respond(pages: _Pages, request: h11.Request, visitor: _Visitor) -> PageAnswer:
     if request.method not in (b"GET", b"HEAD"):
         return said(405, "only GET is answered here")
     try:
@@ -265,9 +294,12 @@ async def _respond(pages: _Pages, request: h11.Request, *, has_certificate: bool
     if asked.path == "/health/ready":
         return said(200, "ready") if pages.ready() else said(503, "not ready")
     if asked.path not in OPEN_TO_ALL:
+        has_certificate = visitor.certificate is not None
         refusal = _refusal(pages.door, request, has_certificate=has_certificate)
         if refusal is not None:
             return refusal
+    name = pages.door.name_of(_header(request, b"authorization"))
+    asked = replace(asked, asker=visitor.named(name))
     return await _page(pages, request, asked)
 
 

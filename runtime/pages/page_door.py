@@ -80,9 +80,18 @@ class PageDoor:
         """Tell whether a request with this header, empty for none, may be answered."""
         if not self.asks_credentials:
             return True
-        scheme, space, shown = authorization.partition(b" ")
-        named = scheme.title() + space + shown  # a scheme's case does not matter (RFC 9110, 11.1)
+        named = _titled(authorization)
         return any(hmac.compare_digest(named, wanted) for wanted in self._wanted())
+
+    def name_of(self, authorization: bytes) -> str | None:
+        """Return as whom a request with this header is let in; None where it shows nothing."""
+        if not self.asks_credentials or not self.admits(authorization):
+            return None
+        if self.reader is not None:
+            wanted = _basic(self.reader.username, reveal(self.reader.password))
+            if hmac.compare_digest(_titled(authorization), wanted):
+                return f"user {self.reader.username!r}"
+        return "the holder of the token"
 
     def authorization(self) -> str | None:
         """Return the header with which we read pages ourselves."""
@@ -117,6 +126,12 @@ class PageDoor:
 
 
 UNGUARDED: Final = PageDoor()
+
+
+def _titled(authorization: bytes) -> bytes:
+    """Return the header with its scheme as we write it: its case does not matter."""
+    scheme, space, shown = authorization.partition(b" ")  # RFC 9110, 11.1
+    return scheme.title() + space + shown
 
 
 def _basic(username: str, password: str) -> bytes:

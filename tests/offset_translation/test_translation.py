@@ -5,6 +5,7 @@ from bisect import bisect_left
 from hypothesis import given
 from hypothesis import strategies as st
 
+from offset_translation.copies import NoCopy, copy_of, original_of
 from offset_translation.map_records import (
     PieceStartKey,
     decode_key,
@@ -49,6 +50,21 @@ def build(log: tuple[int, list[int], int, int]) -> OffsetMap:
     if end != expected:
         starts.append((end, target_start + len(offsets)))
     return OffsetMap.from_starts(starts, target_start + len(offsets))
+
+
+@given(mirrored_logs(), st.integers(0, 1500))
+def test_a_record_has_the_copy_that_was_written_for_it_or_none(
+    log: tuple[int, list[int], int, int], source_offset: int
+) -> None:
+    _, offsets, _, target_start = log
+    offset_map = build(log)
+    copy = copy_of(offset_map, source_offset)
+    if source_offset not in offsets:
+        assert isinstance(copy, NoCopy)
+        return
+    assert copy == target_start + offsets.index(source_offset)
+    assert original_of(offset_map, copy) == source_offset
+    assert isinstance(original_of(offset_map, target_start + len(offsets)), NoCopy)
 
 
 @given(mirrored_logs(), st.integers(-5, 1500))

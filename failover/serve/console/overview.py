@@ -15,6 +15,7 @@ from failover.planning.readiness import Readiness
 from failover.serve.console.audits import AuditSeen, audit_line
 from failover.serve.console.mirrors import SummariesSeen
 from failover.serve.console.promotions import promotion_line, steps_list
+from failover.serve.console.rehearsals import RehearsalsSeen, rehearsal_line
 from failover.view.status import SiteStatus, Status
 from runtime.console.flow_pages import TONES, faults_list, flows_table
 from runtime.console.flow_summary import FlowSummary
@@ -58,6 +59,8 @@ class OverviewSeen:
     summaries: SummariesSeen | None
     """None while the mirrors are being asked."""
     file: Path
+    rehearsals: RehearsalsSeen | None = None
+    """None while the witness is being read."""
 
 
 def overview_page(seen: OverviewSeen) -> PageParts:
@@ -121,7 +124,7 @@ def _hold(status: Status) -> str:
 def _answers(one: SetSeen, status: Status, seen: OverviewSeen) -> str:
     return (
         f'<div class="answers">{_safe(one, status, seen.summaries)}'
-        f"{_ready(one, seen.file)}{_cost(one, seen.file)}</div>"
+        f"{_ready(one, seen)}{_cost(one, seen.file)}</div>"
     )
 
 
@@ -169,13 +172,15 @@ def _mirrored(flow: FlowSummary) -> tuple[str, str]:
     return "good", f"{name} has mirrored all but {counted(flow.lag_records, 'record')}{span}"
 
 
-def _ready(one: SetSeen, file: Path) -> str:
-    question = "Could I fail over now?"
+def _ready(one: SetSeen, seen: OverviewSeen) -> str:
+    question, file = "Could I fail over now?", seen.file
+    rehearsed = rehearsal_line(seen.rehearsals)
     if one.looked_ms is None or one.why_not_ready:
         why = one.why_not_ready or "the first look is under way"
-        return _answer(question, "unsure", "Not known", unknown(why))
+        return _answer(question, "unsure", "Not known", unknown(why), rehearsed)
     if not one.readiness:
-        return _answer(question, "unsure", "No site could take over: no flow leads to one")
+        says = "No site could take over: no flow leads to one"
+        return _answer(question, "unsure", says, rehearsed)
     shown_sites = []
     for ready in one.readiness:
         site = shown(ready.site)
@@ -189,7 +194,7 @@ def _ready(one: SetSeen, file: Path) -> str:
     tone = "good" if any(found[0] == "good" for found in shown_sites) else "bad"
     says = "; ".join(found[1] for found in shown_sites)
     looked = f'<span class="soft">Looked at {when(one.looked_ms)}.</span>'
-    return _answer(question, tone, says, *(found[2] for found in shown_sites), looked)
+    return _answer(question, tone, says, *(found[2] for found in shown_sites), looked, rehearsed)
 
 
 def _command(verb: str, ready: Readiness, one: SetSeen, file: Path, *options: str) -> str:

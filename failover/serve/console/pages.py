@@ -10,6 +10,8 @@ import trio
 from failover.journal.journal import Journal, JournalUnreadable
 from failover.journal.journals import read_journals
 from failover.planning.readiness import Readiness
+from failover.rehearsal.kept import read_rehearsals
+from failover.rehearsal.outcome import RehearsalUnreadable
 from failover.serve.console.audits import AuditSeen, audit_page, read_audit_folder
 from failover.serve.console.differences import (
     DifferencesSeen,
@@ -19,14 +21,17 @@ from failover.serve.console.differences import (
 from failover.serve.console.mirrors import look_at_lines, look_at_summaries
 from failover.serve.console.overview import OverviewSeen, SetSeen, overview_page
 from failover.serve.console.promotions import promotions_page
+from failover.serve.console.rehearsals import RehearsalsSeen, rehearsals_page
 from failover.serve.console.sites import look_at_sites, sites_page
+from failover.serve.peek.peeker import Peeker
+from failover.serve.peek.question import PATH as PEEK
 from failover.view.status import Status
 from runtime.configuration.config import Configuration
 from runtime.configuration.witness_session import open_witness
-from runtime.console.console import Console, ConsolePage
+from runtime.console.console import AskedPage, Console, ConsolePage
 from runtime.console.flow_pages import flows_page, groups_page, partitions_page
 from runtime.console.frame import PageParts
-from runtime.console.watched import Watched
+from runtime.console.watched import Watched, want_all
 from runtime.coordination.zookeeper import ZooKeeperFault
 from runtime.process.clock import wall_ms
 
@@ -69,10 +74,11 @@ class FailoverConsole:
         self._summaries = Watched("flows", partial(look_at_summaries, configuration), LISTS_EVERY_S)
         self._lines = Watched("partitions", partial(look_at_lines, configuration), LISTS_EVERY_S)
         self._journals = Watched("promotions", self._look_at_journals, SLOW_EVERY_S)
+        self._rehearsals = Watched("rehearsals", self._look_at_rehearsals, SLOW_EVERY_S)
         self._audits = Watched("the audit", self._look_at_audits, SLOW_EVERY_S)
         self._sites = Watched("sites", partial(look_at_sites, configuration), SLOW_EVERY_S)
         self._differences = Watched("both logs", self._look_at_differences, RARELY_EVERY_S)
-        pages = [
+        pages: list[ConsolePage | AskedPage] = [
             ConsolePage(path="", name="Overview", make=self._overview, every_s=1.0),
             ConsolePage(path="flows", name="Flows", make=self._flows, every_s=LISTS_EVERY_S),
             ConsolePage(
@@ -81,10 +87,17 @@ class FailoverConsole:
             ConsolePage(path="groups", name="Groups", make=self._groups, every_s=LISTS_EVERY_S),
             ConsolePage(path="sites", name="Sites", make=self._both, every_s=LISTS_EVERY_S),
             ConsolePage(path="promotions", name="Promotions", make=self._promotions),
+            ConsolePage(
+                path="rehearsals",
+                name="Rehearsals",
+                make=self._rehearsals_page,
+                every_s=LISTS_EVERY_S,
+            ),
             ConsolePage(path="audit", name="Audit", make=self._audit, every_s=LISTS_EVERY_S),
             ConsolePage(
                 path="divergence", name="Divergence", make=self._divergence, every_s=LISTS_EVERY_S
             ),
+            AskedPage(path=PEEK, name="Records", make=Peeker(configuration).page),
         ]
         program = f"failover serve on {socket.gethostname()}"
         self.browse: Final = Console(program, pages).browse
@@ -96,6 +109,7 @@ class FailoverConsole:
                 self._summaries.run,
                 self._lines.run,
                 self._journals.run,
+                self._rehearsals.run,
                 self._audits.run,
                 self._sites.run,
                 self._differences.run,
@@ -103,10 +117,12 @@ class FailoverConsole:
                 nursery.start_soon(run)
 
     async def _overview(self, _: Mapping[str, str]) -> PageParts:
-        audits = await self._audits.newest()
+        await want_all(self._audits, self._summaries, self._rehearsals)
+        audits = self._audits.known()
         sets = []
-        for name, kept in self._statuses.items():
-            found, looked_ms = self._readiness[name].seen()
+        for name, ready in self._readiness.items():  # applications' sets, not that of rehearsals
+            found, looked_ms = ready.seen()
+            kept = self._statuses[name]
             sets.append(
                 SetSeen(
                     name=self._shown(name),
@@ -114,13 +130,18 @@ class FailoverConsole:
                     why_not=kept.why_not,
                     readiness=found,
                     looked_ms=looked_ms,
-                    why_not_ready=self._readiness[name].why_not,
+                    why_not_ready=ready.why_not,
                     audit=None if audits is None else audits[self._shown(name)],
                 )
             )
-        summaries = await self._summaries.newest()
-        file = self._configuration.file
-        return overview_page(OverviewSeen(sets=sets, summaries=summaries, file=file))
+        return overview_page(
+            OverviewSeen(
+                sets=sets,
+                summaries=self._summaries.known(),
+                file=self._configuration.file,
+                rehearsals=self._rehearsals.known(),
+            )
+        )
 
     async def _flows(self, _: Mapping[str, str]) -> PageParts:
         seen = await self._summaries.newest()
@@ -134,6 +155,13 @@ class FailoverConsole:
 
     async def _promotions(self, query: Mapping[str, str]) -> PageParts:
         return promotions_page(self._with_running(await self._journals.newest()), query)
+
+    async def _rehearsals_page(self, query: Mapping[str, str]) -> PageParts:
+        today = {
+            self._shown(name): (kept.seen()[0], kept.why_not)
+            for name, kept in self._readiness.items()
+        }
+        return rehearsals_page(await self._rehearsals.newest(), today, query)
 
     async def _audit(self, query: Mapping[str, str]) -> PageParts:
         return audit_page(await self._audits.newest(), query)
@@ -185,6 +213,17 @@ class FailoverConsole:
                 self._shown(name): f"the witness does not tell: {fault}" for name in self._by_set
             }
         return found
+
+    async def _look_at_rehearsals(self) -> RehearsalsSeen:
+        """Read the rehearsals that the witness keeps, where the file has any."""
+        coordination = self._configuration.coordination
+        if self._configuration.failover.rehearsal is None:
+            return RehearsalsSeen(is_configured=False)
+        try:
+            async with open_witness(coordination) as zookeeper:
+                return RehearsalsSeen(kept=await read_rehearsals(zookeeper, coordination.paths))
+        except (ZooKeeperFault, RehearsalUnreadable) as fault:
+            return RehearsalsSeen(why_not=f"the witness does not tell: {fault}")
 
     async def _look_at_differences(self) -> Mapping[str, DifferencesSeen]:
         """Compare the logs of each set, one after the other."""

@@ -1,6 +1,6 @@
 // Keeps a page of the console live: takes its changes as server-sent events, puts each changed
 // piece in the place of the old one, and says so when nothing comes any more. Without it the page
-// shows what was so when it was loaded, with the time.
+// shows what was so when it was loaded, with the time; so does a page that has no changes to come.
 "use strict";
 (() => {
   const BEAT_MS = 20000; // the server says something at least every few seconds
@@ -96,7 +96,7 @@
   tellAges();
   setInterval(() => {
     tellAges();
-    if (performance.now() - heardAt > BEAT_MS) lose();
+    if (address && performance.now() - heardAt > BEAT_MS) lose();
   }, 1000);
-  listen();
+  if (address) listen();
 })();

@@ -10,10 +10,11 @@ import trio
 from prometheus_client import CollectorRegistry
 from trio.testing import MockClock
 
-from runtime.console.console import Console, ConsolePage
+from runtime.console.console import AskedPage, Console, ConsolePage
 from runtime.console.frame import PagePart, PageParts
 from runtime.console.watched import Watched
 from runtime.pages import room
+from runtime.pages.browsing import PageRequest
 from runtime.pages.metrics import serve_metrics
 from runtime.pages.page_door import UNGUARDED, PageDoor
 from tests.runtime.pages.exchanging import exchange
@@ -38,6 +39,11 @@ class Counter:
         text = f"{self.made} " * 2_000_000
         return PageParts(title="Large", parts=[PagePart("text", text)])
 
+    async def asked(self, request: PageRequest) -> PageParts:
+        self.made += 1
+        await trio.lowlevel.checkpoint()
+        return PageParts(title="Asked", parts=[PagePart("who", f"<p>{request.asker}</p>")])
+
     async def broken(self, query: Mapping[str, str]) -> PageParts:
         await trio.lowlevel.checkpoint()
         if query:
@@ -46,10 +52,11 @@ class Counter:
 
 
 async def served(nursery: trio.Nursery, counter: Counter, door: PageDoor = UNGUARDED) -> int:
-    pages = [
+    pages: list[ConsolePage | AskedPage] = [
         ConsolePage(path="", name="Overview", make=counter.small, every_s=0.05),
         ConsolePage(path="large", name="Large", make=counter.large, every_s=0.05),
         ConsolePage(path="broken", name="Broken", make=counter.broken),
+        AskedPage(path="asked", name="Asked", make=counter.asked),
     ]
     serve = partial(
         serve_metrics,
@@ -127,6 +134,21 @@ async def test_a_stranger_sees_no_page_and_no_event(nursery: trio.Nursery) -> No
             assert "first" not in body
     as_browser = "Authorization: Basic dG9rZW46dDBrZW4="  # token:t0ken
     assert (await get(port, "/console", as_browser))[0] == 200
+
+
+async def test_an_asked_page_knows_who_asks_and_is_kept_for_nobody_else(
+    nursery: trio.Nursery,
+) -> None:
+    counter = Counter()
+    port = await served(nursery, counter, PageDoor(token="t0ken"))  # noqa: S106
+    as_browser = "Authorization: Basic dG9rZW46dDBrZW4="  # token:t0ken
+    for times in (1, 2):
+        _, head, body = await get(port, "/console/asked", as_browser)
+        assert "the holder of the token from 127.0.0.1" in body
+        assert "no-store" in head
+        assert 'data-events=""' in body
+        assert counter.made == times
+    assert (await get(port, "/console/events?at=asked", as_browser))[0] == 404
 
 
 async def events(stream: trio.SocketStream) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 import base64
 import http.client
+import re
 import ssl
 from dataclasses import replace
 from functools import partial
@@ -12,6 +13,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.pages.browsing import PageAnswer, PageRequest
 from runtime.pages.metrics import serve_metrics
 from runtime.pages.page_door import (
     UNGUARDED,
@@ -41,6 +43,13 @@ def test_each_of_token_and_user_is_enough() -> None:
     assert not replace(BOTH, reader=None).admits(OPS)
 
 
+def test_who_is_let_in_is_known_by_name_and_no_secret_is_in_it() -> None:
+    assert BOTH.name_of(OPS) == "user 'ops'"
+    assert BOTH.name_of(b"Bearer t0ken") == "the holder of the token"
+    assert BOTH.name_of(b"Bearer wrong") is None
+    assert UNGUARDED.name_of(OPS) is None, "nobody has looked whether it is true"
+
+
 def test_no_secret_is_shown() -> None:
     assert "t0ken" not in repr(BOTH)
     assert "geheim" not in repr(BOTH)
@@ -67,6 +76,10 @@ async def status() -> tuple[str, bytes]:
     return "application/json", b"{}"
 
 
+async def who(request: PageRequest) -> PageAnswer | None:
+    return PageAnswer(body=request.asker.encode()) if request.path == "/who" else None
+
+
 async def _get(
     port: int, path: str, shown: str | None = None, context: ssl.SSLContext | None = None
 ) -> tuple[int, str | None, bytes]:
@@ -88,7 +101,9 @@ async def _get(
 
 
 async def _served(nursery: trio.Nursery, door: PageDoor) -> int:
-    serve = partial(serve_metrics, "127.0.0.1", 0, routes={"/status": status}, door=door)
+    serve = partial(
+        serve_metrics, "127.0.0.1", 0, routes={"/status": status}, door=door, browse=who
+    )
     port: int = await nursery.start(serve)
     return port
 
@@ -136,6 +151,8 @@ async def test_pages_are_encrypted_and_clients_show_certificates(
     ours = reader_context(tls)
     assert (await _get(port, "/status", "Bearer t0ken", ours))[2] == b"{}"
     assert (await _get(port, "/status", None, ours))[0] == 401
+    asker = (await _get(port, "/who", "Bearer t0ken", ours))[2].decode()
+    assert re.fullmatch(r"the holder of the token, certificate '.*CN=.+' from 127\.0\.0\.1", asker)
     nobody = ssl.create_default_context(cafile=certificates.ca)
     for path in ("/status", "/metrics", "/", "/nothing", "/health/x", "/status?/health/live"):
         for shown in (None, "Bearer t0ken"):

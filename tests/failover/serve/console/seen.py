@@ -6,16 +6,25 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
+from failover.journal.commands_given import GivenCommand
 from failover.journal.facts import Facts
 from failover.journal.journal import Journal, begin_step, end_step
 from failover.journal.steps import ORDER, PromotionKind, StepName, StepState
 from failover.planning.loss import Loss, estimate
 from failover.planning.readiness import IfLost, Readiness
+from failover.rehearsal.judgement import LoadVerdict
+from failover.rehearsal.outcome import Rehearsal, RehearsalState, RehearsedLeg, SetOutlook
 from failover.serve.console.audits import AuditSeen
 from failover.serve.console.differences import DifferencesSeen
 from failover.serve.console.mirrors import SummariesSeen
 from failover.serve.console.overview import OverviewSeen, SetSeen
+from failover.serve.console.rehearsals import RehearsalsSeen
 from failover.serve.console.sites import ClusterSeen
+from failover.serve.peek.answer import PeekAnswer
+from failover.serve.peek.bounds import LogBounds
+from failover.serve.peek.counterparts import Counterpart
+from failover.serve.peek.look import Ended, Excerpt, PeekedRecord, PeekLook, TransactionState
+from failover.serve.peek.question import PeekQuestion
 from failover.view.divergence import Listed, Tally, What
 from failover.view.status import FlowStatus, SiteStatus, Status
 from runtime.console.flow_lines import FlowsSeen, GroupLine, PartitionLine
@@ -154,7 +163,10 @@ def overview(
     """All that the first page shows; all is well unless something is given."""
     flows = SummariesSeen(flows=[summary(now_ms=now_ms)])
     return OverviewSeen(
-        sets=sets or [set_seen(now_ms=now_ms)], summaries=summaries or flows, file=FILE
+        sets=sets or [set_seen(now_ms=now_ms)],
+        summaries=summaries or flows,
+        file=FILE,
+        rehearsals=rehearsals(now_ms=now_ms),
     )
 
 
@@ -251,3 +263,112 @@ def differences(*, now_ms: int = NOW_MS) -> DifferencesSeen:
         )
     seen.tell("orders-0: dc2 alone has 2 records at offsets 41 to 42")
     return seen
+
+
+def rehearsals(*, now_ms: int = NOW_MS) -> RehearsalsSeen:
+    """One was refused for a hostile reason, one has failed, and one has passed last night."""
+    leg = RehearsedLeg(
+        site="dc2",
+        epoch=8,
+        rto_ms=2_140,
+        closed_ms=1_310,
+        writers_ms=1_720,
+        readers_ms=1_905,
+        steps={"preflight": 310, "fence": 122, "drain": 640, "switch": 41, "confirm": 233},
+    )
+    load = LoadVerdict(
+        acknowledged=2_316,
+        lost=0,
+        doubled=0,
+        out_of_order=0,
+        unsettled=0,
+        refused=0,
+        reread=0,
+        unread=0,
+        uncopied=0,
+    )
+    day_ms = 86_400_000
+    passed = Rehearsal(
+        number=12,
+        site="dc2",
+        home="dc1",
+        started_ms=now_ms - day_ms // 3,
+        ended_ms=now_ms - day_ms // 3 + 61_000,
+        given=GivenCommand(
+            what="failover rehearse dc2", user="jo", host="ops-1", at_ms=now_ms - day_ms // 3
+        ),
+        state=RehearsalState.PASSED,
+        legs=(leg, replace(leg, site="dc1", epoch=9, rto_ms=1_980)),
+        load=load,
+        applications=(
+            SetOutlook(set="default", site="dc2", ready=True, reason=None),
+            SetOutlook(set="payments", site="dc2", ready=None, reason="nobody answers"),
+        ),
+    )
+    failed = replace(
+        passed,
+        number=11,
+        started_ms=now_ms - day_ms,
+        state=RehearsalState.FAILED,
+        reason="4 records read again",
+        legs=(replace(leg, readers_ms=None),),
+        load=replace(load, reread=4),
+    )
+    refused = replace(
+        passed,
+        number=10,
+        started_ms=now_ms - 2 * day_ms,
+        state=RehearsalState.REFUSED,
+        reason=f"promotions are held by {HOSTILE}",
+        legs=(),
+        load=None,
+    )
+    return RehearsalsSeen(kept=[refused, failed, passed])
+
+
+def question() -> PeekQuestion:
+    """A question about the first partition of `orders`."""
+    return PeekQuestion(site="dc1", place=ORDERS, offset=40)
+
+
+def peeked(offset: int, **changes: object) -> PeekedRecord:
+    """A record with a key, a value and a header."""
+    value = b'{"order": 41, "state": "paid"}'
+    record = PeekedRecord(
+        offset=offset,
+        timestamp_ms=NOW_MS,
+        is_append_time=False,
+        key=Excerpt(b"order-41", 8),
+        value=Excerpt(value, len(value)),
+        headers=(("trace", Excerpt(b"\x00\xff", 2)),),
+        more_headers=0,
+        leader_epoch=4,
+        producer_id=4_000,
+        state=TransactionState.NONE,
+    )
+    return replace(record, **changes)  # type: ignore[arg-type]
+
+
+def peek_answer() -> PeekAnswer:
+    """Four records, of which one was aborted and one has a hostile value."""
+    look = PeekLook(start=40, end=5_000, stable_end=4_990)
+    hostile = HOSTILE.encode()
+    look.records += [
+        peeked(40),
+        peeked(41, state=TransactionState.COMMITTED),
+        peeked(42, state=TransactionState.ABORTED, value=Excerpt(hostile * 40, 9_000)),
+        peeked(43, state=TransactionState.COMMIT_MARKER, headers=()),
+    ]
+    look.looked, look.read_bytes, look.next_offset, look.ended = 4, 612, 44, Ended.TIME
+    return PeekAnswer(
+        question=question(),
+        bounds=LogBounds(start=10, end=5_000, stable_end=4_990),
+        look=look,
+        counterparts={
+            40: [Counterpart(site="dc2", offset=1_039)],
+            41: [Counterpart(site="dc2", offset=1_040)],
+            42: [Counterpart(site="dc2", why_not="the map has a hole there: an aborted record")],
+            43: [Counterpart(site="dc2", why_not="the mirror carries no control record")],
+        },
+        took_ms=38,
+    )
