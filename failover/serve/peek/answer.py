@@ -6,7 +6,7 @@ from typing import Final
 
 import trio
 
-from failover.serve.peek.bounds import LogBounds, first_offset, read_bounds
+from failover.serve.peek.bounds import PeekBounds, first_offset, read_bounds
 from failover.serve.peek.counterparts import Counterpart, find_counterparts
 from failover.serve.peek.look import Ended, FoundBatch, PeekLook
 from failover.serve.peek.question import PeekQuestion
@@ -39,7 +39,7 @@ class PeekAnswer:
     """What was read for a question; what is None is not known, and `fault` says why."""
 
     question: PeekQuestion
-    bounds: LogBounds | None = None
+    bounds: PeekBounds | None = None
     look: PeekLook | None = None
     note: str | None = None
     """Where the look does not begin where the question says."""

@@ -16,7 +16,7 @@ NONE_THERE: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogBounds:
+class PeekBounds:
     """Offsets of one log as its leader told them."""
 
     start: int
@@ -26,17 +26,17 @@ class LogBounds:
     """Where the first open transaction begins, else the end."""
 
 
-async def read_bounds(cluster: Cluster, place: TopicPartition) -> LogBounds:
+async def read_bounds(cluster: Cluster, place: TopicPartition) -> PeekBounds:
     """Ask the leader; raises NetworkFault, and RequestRefused with what the leader refuses by."""
     # The end comes last: what is committed between the two looks counts as open, and not as more.
     start = await _offset_at(cluster, place, EARLIEST, 0)
     stable_end = await _offset_at(cluster, place, LATEST, READ_COMMITTED)
     end = await _offset_at(cluster, place, LATEST, 0)
-    return LogBounds(start=start, end=end, stable_end=stable_end)
+    return PeekBounds(start=start, end=end, stable_end=stable_end)
 
 
 async def first_offset(
-    cluster: Cluster, question: PeekQuestion, bounds: LogBounds
+    cluster: Cluster, question: PeekQuestion, bounds: PeekBounds
 ) -> tuple[int, str | None]:
     """Return where to begin, and what to say where that is not where the question says.
 

@@ -1,7 +1,9 @@
 """What a console has seen, without clusters: sites where all is well, and many partitions."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Final
 from uuid import UUID
@@ -21,7 +23,7 @@ from failover.serve.console.overview import OverviewSeen, SetSeen
 from failover.serve.console.rehearsals import RehearsalsSeen
 from failover.serve.console.sites import ClusterSeen
 from failover.serve.peek.answer import PeekAnswer
-from failover.serve.peek.bounds import LogBounds
+from failover.serve.peek.bounds import PeekBounds
 from failover.serve.peek.counterparts import Counterpart
 from failover.serve.peek.look import Ended, Excerpt, PeekedRecord, PeekLook, TransactionState
 from failover.serve.peek.question import PeekQuestion
@@ -29,6 +31,7 @@ from failover.view.divergence import Listed, Tally, What
 from failover.view.status import FlowStatus, SiteStatus, Status
 from runtime.console.flow_lines import FlowsSeen, GroupLine, PartitionLine
 from runtime.console.flow_summary import FlowSummary, LagSample
+from runtime.console.frame import PageParts
 from runtime.coordination.known_ends import KnownEnd, KnownEnds
 from runtime.coordination.witness import ActiveSite, WorkerInfo
 from wire.net import BrokerView, ClusterView, PartitionView, TopicView
@@ -362,7 +365,7 @@ def peek_answer() -> PeekAnswer:
     look.looked, look.read_bytes, look.next_offset, look.ended = 4, 612, 44, Ended.TIME
     return PeekAnswer(
         question=question(),
-        bounds=LogBounds(start=10, end=5_000, stable_end=4_990),
+        bounds=PeekBounds(start=10, end=5_000, stable_end=4_990),
         look=look,
         counterparts={
             40: [Counterpart(site="dc2", offset=1_039)],
@@ -372,3 +375,9 @@ def peek_answer() -> PeekAnswer:
         },
         took_ms=38,
     )
+
+
+def words(parts: PageParts) -> str:
+    """Return what a reader sees of a page."""
+    html = " ".join(part.html for part in parts.parts)
+    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html)))

@@ -8,7 +8,6 @@ from failover.planning.readiness import IfLost, Readiness
 from failover.planning.refusal import Cause
 from failover.serve.console.mirrors import SummariesSeen
 from failover.serve.console.overview import OverviewSeen, SetSeen, overview_page
-from runtime.console.frame import PageParts
 from tests.failover.serve.console.seen import (
     HOSTILE,
     audit,
@@ -18,13 +17,8 @@ from tests.failover.serve.console.seen import (
     set_seen,
     status,
     summary,
+    words,
 )
-
-
-def words(parts: PageParts) -> str:
-    """Return what a reader sees of a page."""
-    html = " ".join(part.html for part in parts.parts)
-    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html)))
 
 
 def answers(seen: OverviewSeen) -> list[tuple[str, str]]:

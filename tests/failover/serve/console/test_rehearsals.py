@@ -13,8 +13,7 @@ from failover.serve.readiness import ReadinessCollector
 from runtime.configuration.config import load
 from runtime.pages.browsing import BadTarget, PageRequest
 from tests.dc_yaml import dc_yaml, flow
-from tests.failover.serve.console.seen import rehearsals
-from tests.failover.serve.console.test_overview import words
+from tests.failover.serve.console.seen import rehearsals, words
 
 BEHIND = Readiness(site="dc2", cause=Cause.OTHER, reason="orders-0 is behind")
 

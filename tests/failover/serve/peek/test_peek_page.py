@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from failover.serve.peek.answer import PeekAnswer
-from failover.serve.peek.bounds import LogBounds
+from failover.serve.peek.bounds import PeekBounds
 from failover.serve.peek.counterparts import Counterpart
 from failover.serve.peek.look import Ended, Excerpt, PeekLook, TransactionState
 from failover.serve.peek.peek_page import AskedPeek, peek_page
@@ -28,7 +28,7 @@ def answer(**changes: object) -> PeekAnswer:
     look.looked, look.read_bytes, look.next_offset, look.ended = 1, 70, 41, Ended.TIME
     told = PeekAnswer(
         question=question(),
-        bounds=LogBounds(start=10, end=100, stable_end=90),
+        bounds=PeekBounds(start=10, end=100, stable_end=90),
         look=look,
         counterparts={40: [Counterpart(site="dc2", offset=1_039)]},
     )
