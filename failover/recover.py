@@ -155,6 +155,10 @@ async def _tell(
             f" there: `mirror check{of_set}`, `spark-audit run{of_set}`."
             f" {await told_writers(clusters, flow)}"
         )
+    show(
+        "history     the clusters carry no journals of earlier promotions, rehearsals, pauses and"
+        " restarts: what the witness has lost of them stays lost"
+    )
     for name, why in sorted(failed.items()):
         show(f"{name} has no new evidence: {why}; `failover serve` writes it")
 

@@ -145,16 +145,19 @@ def _taken(journal: Journal, of_set: str) -> Iterator[str]:
 
 def _moved(journal: Journal) -> Iterator[str]:
     drained: Any = journal.facts(StepName.DRAIN)
-    yield f"  drained  {drained['records']} records behind the fence"
+    records = drained.get("records", "an unknown number of")
+    yield f"  drained  {records} records behind the fence"
     moved: Any = journal.moved_groups
-    for group, topics in moved["positions"].items():
+    if "positions" not in moved:
+        yield "  group    which groups were moved is not known: the journal does not say"
+    for group, topics in moved.get("positions", {}).items():
         positions = " ".join(
             f"{topic}-{partition}@{offset}"
             for topic, partitions in topics.items()
             for partition, offset in partitions.items()
         )
         yield f"  group    {group}: {positions or 'no position in a moved topic'}"
-    for group, why in moved["left"].items():
+    for group, why in moved.get("left", {}).items():
         yield f"  group    {group} was left as it is: {why}"
     if moved.get("more_left", 0):
         yield f"  group    {moved['more_left']} more were left as they are"
@@ -231,8 +234,9 @@ def _lost(journal: Journal, of_set: str) -> Iterator[str]:
     for topic, count in unmirrored.items():
         yield f"  {topic}: {count} partitions of {journal.source} are not on {journal.site} at all"
     fence: Any = journal.facts(StepName.FENCE)
-    if not fence["fenced"]:
-        yield f"  warning  {journal.source} could not be fenced: {fence['why']}"
+    if not fence.get("fenced"):
+        why = fence.get("why", "the journal does not say whether it was tried")
+        yield f"  warning  {journal.source} could not be fenced: {why}"
         yield (
             f"  warning  keep {journal.source} down, or `failover serve` up, which closes it for"
             " writes when it is back"

@@ -22,8 +22,10 @@ from tests.interop.peers import (
     run_mirror_maker,
     run_tool,
     tools,
+    why_not_run,
 )
 from tests.interop.peers.artifacts import class_path
+from tests.interop.peers.child import start_child
 from tests.interop.peers.maven import ARCHIVE, VERSION, run_maven
 from tests.interop.peers.resources import require_disk, require_memory
 
@@ -116,6 +118,19 @@ def test_a_broker_that_does_not_start_is_named_with_its_last_words(tmp_path: Pat
             pass
     assert str(KAFKA_4_KRAFT) in str(told.value)
     assert "log.segment.bytes" in str(told.value)
+
+
+def test_a_peer_that_hangs_when_it_is_to_end_is_lost_and_no_row_that_was_not_run(
+    tmp_path: Path,
+) -> None:
+    deaf = start_child(
+        "deaf", ["sh", "-c", "trap '' TERM; echo up; sleep 60"], log=tmp_path / "out"
+    )
+    deaf.wait_until(lambda: "up" in deaf.said(), timeout_s=20)
+    with pytest.raises(PeerLost, match="deaf did not stop within 0 s") as told:
+        deaf.stop(patience_s=0.2)
+    assert why_not_run(told.value) is None
+    assert not deaf.is_running
 
 
 def test_a_mirror_maker_without_clusters_ends_and_is_named(tmp_path: Path) -> None:

@@ -57,6 +57,21 @@ def disaster(preflight: Facts, **confirm: object) -> Journal:
     return ended_promotion(PromotionKind.SOURCE_LOST, facts)
 
 
+@pytest.mark.parametrize("kind", PromotionKind)
+def test_what_a_journal_does_not_say_is_told_as_not_known(kind: PromotionKind) -> None:
+    """One that was cut short by hand, or written by another version, is read as it is."""
+    journal = ended_promotion(kind, {})
+    told = "\n".join(report_lines(journal, None))
+    assert promotion_page(journal, None)
+    assert json.dumps(report_document(journal))
+    if kind is PromotionKind.SOURCE_LOST:
+        assert "dc1 could not be fenced: the journal does not say whether it was tried" in told
+    else:
+        assert "drained  an unknown number of records" in told
+        assert "which groups were moved is not known" in told
+    assert "lost     not known" in told
+
+
 def test_a_planned_promotion_that_was_looked_at_lost_nothing() -> None:
     assert lost_line(lost(planned(appended=[]))) == "no record"
 

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Final
 
 from runtime.process.child import ENDS_WITH_ITS_PARENT
-from tests.interop.peers.faults import PeerFailed
+from tests.interop.peers.faults import PeerFailed, PeerLost
 
 LAST_LINES: Final = 12
 PAUSE_S: Final = 0.1
@@ -60,13 +60,17 @@ class Child:
             self.process.terminate()
 
     def stop(self, *, patience_s: float) -> None:
-        """Ask it to end by SIGTERM; PeerFailed, after SIGKILL, when it does not in time."""
+        """Ask it to end by SIGTERM; PeerLost, after SIGKILL, when it does not in time.
+
+        It ran and has met us: that it hangs may well be for what we did.
+        """
         self.ask_to_stop()
         try:
             self.process.wait(patience_s)
         except subprocess.TimeoutExpired as error:
             self.kill()
-            raise self.failure(f"did not stop within {patience_s:.0f} s") from error
+            told = self.failure(f"did not stop within {patience_s:.0f} s")
+            raise PeerLost(str(told)) from error
         self.kill()
 
     def wait_gone(self, *, patience_s: float) -> None:

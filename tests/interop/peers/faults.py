@@ -10,7 +10,7 @@ class PeerFailed(RuntimeError):
 
 
 class PeerLost(PeerFailed):
-    """The peer had run in this test and did not come back on its data: something broke it."""
+    """The peer had run and did not come back on its data, or did not end: something broke it."""
 
 
 def why_not_run(fault: BaseException | None) -> PeerFailed | PeerUnavailable | None:

@@ -128,7 +128,7 @@ class KafkaCluster:
         self._has_run = True
 
     def stop(self) -> None:
-        """End the cluster in order and wait until it is gone; PeerFailed if it had to be killed.
+        """End the cluster in order and wait until it is gone; PeerLost if it had to be killed.
 
         Of several KRaft brokers the last wait for a majority that will not come: they are killed.
         """
@@ -164,7 +164,7 @@ class KafkaCluster:
             while monotonic() < deadline:
                 socket.create_connection((HOST, port), timeout=STOP_TIMEOUT_S).close()
                 pause(PAUSE_S)
-            raise PeerFailed(f"ZooKeeper of {self.name} was killed and serves on port {port}")
+            raise PeerLost(f"ZooKeeper of {self.name} was killed and serves on port {port}")
 
     def restart(self) -> None:
         """Start again on the same data and ports; ends what still runs."""
