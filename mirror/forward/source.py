@@ -39,7 +39,7 @@ from wire.hot.fetch import (
 from wire.kernel.chosen import Walker, walker
 from wire.messages.fetch import FetchRequest
 from wire.net.connection import Connection
-from wire.net.errors import NetworkFault
+from wire.net.errors import ConnectionClosed, NetworkFault
 from wire.net.retries import code_of
 from wire.record_batch.committed import Aborted
 from wire.topic_partition import TopicPartition
@@ -190,14 +190,19 @@ class SourceFetcher:
                 if await self._take(answer) < FULL_BYTES:
                     await trio.sleep_until(sent_s + GATHER_S)
             except NetworkFault as fault:
-                self._session.end()
+                self._begin_anew()
                 self._fail(fault)
                 await trio.sleep(FAULT_PAUSE_S)
             except Exception as fault:  # noqa: BLE001 - what is unforeseen has no type
                 _LOG.exception("source broker %d: the fetcher begins anew", self._node)
-                self._session.end()
+                self._begin_anew()
                 self._interrupt_all(f"source broker {self._node}: {described(fault)}")
                 await trio.sleep(FAULT_PAUSE_S)
+
+    def _begin_anew(self) -> None:
+        """Forget the connection, as all that was asked for over it is positioned anew."""
+        self._session.end()
+        self._connection = None
 
     def _wait_s(self) -> float:
         """Return how long to wait for a wake-up, in seconds: while throttled, until it is over."""
@@ -228,11 +233,15 @@ class SourceFetcher:
         return parts.gate.is_open and parts.budget.has_room and may_spend
 
     async def _fetch(self, updated: Updated | None) -> Fetched:
-        """Ask for all, in words that say only what has changed; raises NetworkFault."""
+        """Ask for all, in words that say only what has changed; raises NetworkFault.
+
+        A connection that broke between two requests fails none. The broker may have started again
+        since, with a log that was cut and under the epoch of before: it is a fault all the same.
+        """
         connection = await self._links.source_data.connection(self._node, self._lane.number)
-        if connection is not self._connection:
-            self._session.end()
-            self._connection = connection
+        if self._connection is not None and connection is not self._connection:
+            raise ConnectionClosed("the connection was closed between two requests")
+        self._connection = connection
         config, throttle = self._parts.config.current, self._parts.throttle
         budget = self._parts.budget
         room = max(budget.most_bytes - budget.total, config.partition_fetch_bytes)
