@@ -1,4 +1,4 @@
-"""Twenty seconds of `make drill`, for whoever runs the tests; the seed is the same every time."""
+"""Twelve seconds of `make drill`, for whoever runs the tests; the seed is the same every time."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.drill.members import CLASSIC
 
 pytestmark = pytest.mark.integration
 
-SECONDS = float(os.environ.get("DRILL_SECONDS", "20"))
+SECONDS = float(os.environ.get("DRILL_SECONDS", "12"))
 RATE = 150
 """Records a second of each producer; the faults are those of `make drill`, which has 400."""
 SEED = int(os.environ.get("DRILL_SEED", "1060"))

@@ -1,0 +1,28 @@
+"""Rounds of the drill of promotions beside those of `tests/drill/failover`."""
+
+from pathlib import Path
+
+import pytest
+
+from failover.journal.steps import StepName
+from tests.drill.failover.chosen import drill_chosen
+from tests.drill.failover.drill import line_of
+from tests.drill.failover.planning import Fault, What
+
+pytestmark = pytest.mark.matrix(
+    subject="Promotions of two sets under faults", against="bundled brokers"
+)
+
+ROUNDS = (
+    (What.PROMOTION, Fault.KILL_CONTROLLER, StepName.SEAL),
+    (What.CUT, Fault.MAKE_TOPIC, StepName.PREFLIGHT),
+    (What.ABORT, Fault.STOP_CONTROLLER, StepName.FENCE),
+    (What.PROMOTION, Fault.HANGUP_CONTROLLER, StepName.SWITCH),
+)
+
+
+def test_four_rounds_with_faults_between_steps_keep_what_was_promised(tmp_path: Path) -> None:
+    judged = drill_chosen(tmp_path / "drill", ROUNDS)
+    assert judged
+    assert [line_of(one, 0) for one in judged if one.findings] == []
+    assert all(one.was_hit for one in judged)
