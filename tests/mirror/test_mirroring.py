@@ -134,7 +134,7 @@ def kill_in_mid_stream(mirror: MirrorProcess, topic: str, kills: int, end: int) 
 def test_ten_sigkills_during_a_replay_neither_lose_nor_double_a_record(
     sites: Sites, tmp_path: Path
 ) -> None:
-    partitions, count = 2, 1_500
+    partitions, count = 2, 600
     create_topic(sites.dc1, "kills", partitions)
     for partition in range(partitions):
         append_batches(sites.dc1, "kills", [batch(n, 3) for n in range(0, count, 3)], partition)
@@ -162,7 +162,7 @@ def test_sigkills_over_a_source_with_holes_keep_the_map_exact(sites: Sites, tmp_
     register_map_writer(sites, tmp_path, "dc2", "dc1")
     create_topic(sites.dc1, "holes")
     chance, batches, sequence = random.Random(3), [], 0
-    for place in range(800):
+    for place in range(400):
         count = chance.randrange(1, 6)
         if chance.random() < 0.4:
             batches.append(
@@ -210,15 +210,15 @@ def read_map(sites: Sites, topic: str, target_end: int) -> OffsetMap:
 
 def test_a_killed_target_broker_costs_time_and_nothing_else(sites: Sites, tmp_path: Path) -> None:
     create_topic(sites.dc1, "restart")
-    append_batches(sites.dc1, "restart", [batch(n, 3) for n in range(0, 3_000, 3)])
+    append_batches(sites.dc1, "restart", [batch(n, 3) for n in range(0, 1_500, 3)])
     with run_mirror(configure(sites, tmp_path, "restart", SLOWLY)) as mirror:
         wait_until("the first records", lambda: mirror.mirrored_end("restart") > 0)
         [broker] = sites.dc2.pids
         sites.dc2.kill_broker(broker)
         mirror.wait_state("restart", "waiting")
-        append_batches(sites.dc1, "restart", [batch(3_000, 9)])
+        append_batches(sites.dc1, "restart", [batch(1_500, 9)])
         sites.dc2.start_broker(broker)
-        mirror.wait_mirrored("restart", 3_009)
+        mirror.wait_mirrored("restart", 1_509)
     assert_same_records(sites, "restart")
 
 
@@ -226,7 +226,7 @@ def test_a_daemon_whose_target_is_away_still_leaves_when_asked(
     sites: Sites, tmp_path: Path
 ) -> None:
     create_topic(sites.dc1, "leave")
-    append_batches(sites.dc1, "leave", [batch(n, 3) for n in range(0, 3_000, 3)])
+    append_batches(sites.dc1, "leave", [batch(n, 3) for n in range(0, 1_500, 3)])
     with run_mirror(configure(sites, tmp_path, "leave", SLOWLY)) as mirror:
         wait_until("the first records", lambda: mirror.mirrored_end("leave") > 0)
         [broker] = sites.dc2.pids
@@ -236,7 +236,7 @@ def test_a_daemon_whose_target_is_away_still_leaves_when_asked(
         finally:
             sites.dc2.start_broker(broker)
         mirror.start()
-        mirror.wait_mirrored("leave", 3_000)
+        mirror.wait_mirrored("leave", 1_500)
     assert_same_records(sites, "leave")
 
 

@@ -103,13 +103,14 @@ def test_a_dead_workers_partitions_go_on_elsewhere_and_nothing_else_stops(
 def test_workers_that_wake_up_too_late_write_nothing_twice_nor_out_of_order(
     sites: Sites, tmp_path: Path, workers: dict[str, MirrorProcess]
 ) -> None:
+    """And a stop is acknowledged when all of them have stopped."""
     topic = f"shared-{tmp_path.name}"
     create_topic(sites.dc1, topic, PARTITIONS)
     wait_shared(workers, NAMES)
     writer = Writer(sites.dc1, topic, 2)
     chance = random.Random(3)
     for victims in (("a",), ("b", "c")):
-        writer.write(60)
+        writer.write(30)
         for name in victims:
             os.kill(workers[name].pid, signal.SIGSTOP)
         killed = chance.choice(victims) if len(victims) > 1 else None
@@ -118,7 +119,7 @@ def test_workers_that_wake_up_too_late_write_nothing_twice_nor_out_of_order(
             f"{victims} given up",
             lambda: set().union(*shares(workers, awake).values()) == set(range(PARTITIONS)),  # noqa: B023
         )
-        writer.write(60)
+        writer.write(30)
         for name in victims:
             if name == killed:
                 workers[name].kill()
@@ -128,6 +129,31 @@ def test_workers_that_wake_up_too_late_write_nothing_twice_nor_out_of_order(
         writer.write(20)
     wait_shared(workers, NAMES)
     assert_mirrored_once_in_order(sites, topic)
+    require_stopped_and_started(sites, workers, writer, topic)
+    wait_shared(workers, NAMES)
+    assert_mirrored_once_in_order(sites, topic)
+
+
+def require_stopped_and_started(
+    sites: Sites, workers: dict[str, MirrorProcess], writer: Writer, topic: str
+) -> None:
+    """Command a stop and a start; between both answers nothing of what is written is mirrored."""
+    stop, start = FlowCommand(epoch=1, run=False), FlowCommand(epoch=1, run=True)
+    with witness_of(sites.witness, workers["a"].configuration) as (client, paths):
+        client.create(paths.command("dc1", "dc2"), stop.encode())
+
+        def is_acknowledged(command: FlowCommand) -> bool:
+            path = paths.acknowledged("dc1", "dc2")
+            return bool(client.exists(path)) and client.get(path)[0] == command.encode()
+
+        wait_until("the stop acknowledged", lambda: is_acknowledged(stop))
+        assert client.get_children(paths.workers("dc1", "dc2")) == []
+        assert {workers[name].status()["role"] for name in NAMES} == {"paused"}
+        stopped = logs(sites.dc2, topic)
+        writer.write(20)
+        assert logs(sites.dc2, topic) == stopped
+        client.set(paths.command("dc1", "dc2"), start.encode())
+        wait_until("the start acknowledged", lambda: is_acknowledged(start))
 
 
 def test_partitions_move_by_what_they_carry_while_the_others_go_on(
@@ -161,34 +187,6 @@ def test_partitions_move_by_what_they_carry_while_the_others_go_on(
         assert_mirrored_once_in_order(sites, topic)
 
 
-def test_a_stop_is_acknowledged_when_all_workers_have_stopped(
-    sites: Sites, tmp_path: Path, workers: dict[str, MirrorProcess]
-) -> None:
-    topic = f"shared-{tmp_path.name}"
-    create_topic(sites.dc1, topic, PARTITIONS)
-    wait_shared(workers, NAMES)
-    writer = Writer(sites.dc1, topic, 5)
-    writer.write(20)
-    stop, start = FlowCommand(epoch=1, run=False), FlowCommand(epoch=1, run=True)
-    with witness_of(sites.witness, workers["a"].configuration) as (client, paths):
-        client.create(paths.command("dc1", "dc2"), stop.encode())
-
-        def is_acknowledged(command: FlowCommand) -> bool:
-            path = paths.acknowledged("dc1", "dc2")
-            return bool(client.exists(path)) and client.get(path)[0] == command.encode()
-
-        wait_until("the stop acknowledged", lambda: is_acknowledged(stop))
-        assert client.get_children(paths.workers("dc1", "dc2")) == []
-        assert {workers[name].status()["role"] for name in NAMES} == {"paused"}
-        stopped = logs(sites.dc2, topic)
-        writer.write(20)
-        assert logs(sites.dc2, topic) == stopped
-        client.set(paths.command("dc1", "dc2"), start.encode())
-        wait_until("the start acknowledged", lambda: is_acknowledged(start))
-    wait_shared(workers, NAMES)
-    assert_mirrored_once_in_order(sites, topic)
-
-
 def test_one_command_runs_several_workers_and_starts_a_dead_one_again(
     sites: Sites, tmp_path: Path
 ) -> None:
@@ -206,10 +204,10 @@ def test_one_command_runs_several_workers_and_starts_a_dead_one_again(
             return sum(" 3 partitions, lag" in line for line in lines) == 2
 
         wait_until("shared by two", is_shared)
-        writer.write(30)
+        writer.write(15)
         first = children()
         os.kill(int(first["1"]), signal.SIGKILL)
-        writer.write(30)
+        writer.write(15)
         wait_until("a new child", lambda: children()["1"] != first["1"])
         wait_until("shared by two again", is_shared)
         assert_mirrored_once_in_order(sites, topic)
