@@ -15,6 +15,7 @@ from kazoo.protocol.states import WatchedEvent
 from failover.client import SiteConsumer, SiteProducer
 from failover.journal.journal import Journal, decode_journal
 from failover.journal.steps import StepName
+from runtime.configuration.config import load
 from runtime.coordination.witness import ActiveSite, WitnessPaths
 from tests.commands import run_failover_command
 from tests.failover.two_sites import (
@@ -102,11 +103,12 @@ class Application:
     def work_until(
         self, producer: SiteProducer, consumer: SiteConsumer, done: Any, timeout_s: float = 180
     ) -> None:
-        """Produce and consume until `done()`."""
-        deadline = monotonic() + timeout_s
+        """Produce, 400 records a second at most, and consume until `done()`."""
+        deadline, due = monotonic() + timeout_s, 0.0
         while not done():
             assert monotonic() < deadline, f"{self.sent} sent, {len(self.read)} read"
-            if len(producer) < 500:
+            if len(producer) < 500 and monotonic() >= due:
+                due = monotonic() + 0.05
                 for _ in range(20):
                     self._send(producer)
             producer.poll(0)
@@ -175,11 +177,21 @@ def open_witness(hosts: str, path: str, **settings: Any) -> Iterator[WitnessView
 
 
 def wait_mirroring(file: Path, seconds: float = 20) -> None:
-    """Wait until the daemon has announced itself."""
-    deadline = monotonic() + seconds
-    while "process" not in tell("plan", "dc2", str(file)).output:
-        assert monotonic() < deadline, (file.parent / "mirror.log").read_text()[-2000:]
-        pause(0.2)
+    """Wait until a daemon has announced itself for the flow to dc2.
+
+    The witness is asked, where a command of `failover` would look at both sites each time.
+    """
+    at = load(file).coordination
+    worker, deadline = at.paths.worker("dc1", "dc2"), monotonic() + seconds
+    client = look(at.zookeeper)
+    client.start()
+    try:
+        while client.exists(worker) is None:
+            assert monotonic() < deadline, (file.parent / "mirror.log").read_text()[-2000:]
+            pause(0.05)
+    finally:
+        client.stop()
+        client.close()
 
 
 def end_lease(witness: WitnessView) -> None:

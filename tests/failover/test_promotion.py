@@ -82,12 +82,12 @@ def test_a_planned_promotion_loses_doubles_and_rereads_nothing(
         SiteConsumer(file, "g-planned", [topic], consumer_config=CONSUMER) as consumer,
     ):
         wait_mirroring(file)
-        application.work_until(producer, consumer, lambda: len(application.read) > 1_000)
+        application.work_until(producer, consumer, lambda: len(application.read) > 300)
         program = failover("promote", "dc2", str(file))
         application.work_until(producer, consumer, lambda: program.process.poll() is not None)
         ended = finish(program)
         assert (ended.status, ended.complaint) == (0, ""), ended
-        more = application.sent + 1_000
+        more = application.sent + 300
         application.work_until(
             producer, consumer, lambda: application.sent > more and consumer.site == "dc2"
         )
@@ -285,7 +285,7 @@ def test_a_source_whose_every_process_is_killed_is_given_up(
         SiteConsumer(file, f"g-{topic}", [topic], consumer_config=CONSUMER) as consumer,
     ):
         wait_mirroring(file)
-        application.work_until(producer, consumer, lambda: len(application.read) > 1_000)
+        application.work_until(producer, consumer, lambda: len(application.read) > 300)
         if begun:
             with open_witness(sites.witness, path) as witness:
                 kill_at(witness, failover("promote", "dc2", str(file)), StepName.FENCE)
@@ -303,7 +303,7 @@ def test_a_source_whose_every_process_is_killed_is_given_up(
         application.work_until(producer, consumer, lambda: program.process.poll() is not None)
         ended = finish(program)
         assert ended.status == 0, ended
-        more = application.sent + 1_000
+        more = application.sent + 300
         application.work_until(
             producer, consumer, lambda: application.sent > more and consumer.site == "dc2"
         )
