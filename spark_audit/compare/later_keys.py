@@ -38,7 +38,10 @@ def superseded_cases(
     if not asked:
         return {}
     known: dict[Side, dict[bytes, KeyPlaces]] = {side: {} for side in _SIDES}
-    yield list(_key_readings(planner, bounds, asked, known, ends))
+    readings = list(_key_readings(planner, bounds, asked, known, ends))
+    # What a cleaner takes until it is read was superseded by what lies behind: that is read last.
+    yield [one for one in readings if not one.task.to_end]
+    yield [one for one in readings if one.task.to_end]
     places: Places = known
     questions = set(map(id, asked))
     return {

@@ -38,6 +38,8 @@ from wire.record_batch import Buffer, CorruptBatch
 CLIENT_ID: Final = "spark-audit"
 PATIENCE_S: Final = 30.0
 """So long a log may fail to answer, or to move on, before the audit cannot tell."""
+MOST_ROUNDS: Final = 20
+"""So often the end of a log is asked for that goes on while it is read to its end."""
 _RETRY_S: Final = 0.2
 _REQUEST_TIMEOUT_MS: Final = 15_000
 _FETCH_WAIT_MS: Final = 500
@@ -192,10 +194,9 @@ async def _read_into(
     cluster = await clusters.of(task)
     try:
         if task.to_end:
-            end = await _log_edge(cluster, task, _LATEST)
-            for one in passes:
-                one.log.extend(end)
-        await _read(cluster, task, passes, max(1, min(beside, AT_ONCE)))
+            await _read_to_end(cluster, task, passes, max(1, min(beside, AT_ONCE)))
+        else:
+            await _read(cluster, task, passes, max(1, min(beside, AT_ONCE)))
     except LogUnreadable as reason:
         at = max(one.log.position for one in passes)
         return f"{task.cluster}: {task.place} at offset {at}: {reason}"
@@ -226,6 +227,24 @@ class _Pass:
         """Move on to where the log begins by now."""
         for hole in self.log.skip_to(start, HoleReason.RETENTION):
             self.sink.take(hole)
+
+
+async def _read_to_end(
+    cluster: Cluster, task: ScanTask, passes: Sequence[_Pass], beside: int
+) -> None:
+    """Read a stretch and what lies behind it, until the log's end is where reading has come to.
+
+    Where the end was when reading began is not enough: what a cleaner takes until it is read was
+    superseded by a record behind that end. The active segment is not cleaned, and each round has
+    only what was written during the one before.
+    """
+    for _ in range(MOST_ROUNDS):
+        end = await _log_edge(cluster, task, _LATEST)
+        for one in passes:
+            one.log.extend(end)
+        if all(one.is_over or one.log.is_done for one in passes):
+            break
+        await _read(cluster, task, passes, beside)
 
 
 async def _read(cluster: Cluster, task: ScanTask, passes: Sequence[_Pass], beside: int) -> None:

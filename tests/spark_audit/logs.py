@@ -172,6 +172,8 @@ class MemoryReader:
     after_scan: Callable[[int, Sequence[ScanTask]], None] = lambda _number, _tasks: None
     before_look: Callable[[Sequence[Reading]], None] = lambda _wanted: None
     """Called with each thing that the settling of a partition asks to be read."""
+    before_reading: Callable[[Reading], None] = lambda _reading: None
+    """Called with each of them directly before; they are read side by side, here the last first."""
     read_records: Counter[tuple[Side, str]] = field(default_factory=Counter)
     """How many offsets were read for their records, by side and topic."""
 
@@ -199,7 +201,8 @@ class MemoryReader:
             wanted = next(looking)
             while True:
                 self.before_look(wanted)
-                for reading in wanted:
+                for reading in reversed(wanted):
+                    self.before_reading(reading)
                     task = reading.task
                     self.read_records[task.log.side, task.log.topic] += task.stop - task.start
                     why = read_into(self.pairs, task, committed(task), reading.sink)

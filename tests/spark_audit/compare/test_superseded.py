@@ -9,6 +9,7 @@ from spark_audit.flow_audit import audit_flow
 from spark_audit.scan.scan import Reading
 from spark_audit.scan.sinks import KeySink
 from spark_audit.snapshot.origins import Brought
+from spark_audit.snapshot.side import Side
 from tests.spark_audit.audits import planner_of
 from tests.spark_audit.logs import Log, MemoryReader, Pair, snapshot_of
 
@@ -70,4 +71,22 @@ def test_a_value_that_is_superseded_by_what_the_mirror_brings_since_is_not_lost(
             _clean(pair.target, {1})
 
     reader = MemoryReader({PLACE: pair}, before_scan=before_scan)
+    assert audit_flow(reader, snapshot, planner_of(snapshot)).findings == []
+
+
+def test_what_superseded_a_value_may_be_superseded_and_taken_before_it_is_read() -> None:
+    """k@2 goes when what lies behind the snapshot has been read, or may have been: k@3 is there."""
+    pair = Pair()
+    pair.source.is_compacted = pair.target.is_compacted = True
+    for content in ("a", "k@1", "b", "k@2", "c"):
+        pair.mirror(content)
+    _clean(pair.target, {1})
+    snapshot = snapshot_of({PLACE: pair})
+
+    def before_reading(reading: Reading) -> None:
+        if isinstance(reading.sink, KeySink) and reading.task.log.side is Side.TARGET:
+            pair.mirror("k@3")
+            _clean(pair.target, {3})
+
+    reader = MemoryReader({PLACE: pair}, before_reading=before_reading)
     assert audit_flow(reader, snapshot, planner_of(snapshot)).findings == []

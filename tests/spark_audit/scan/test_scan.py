@@ -77,6 +77,34 @@ async def test_what_was_written_since_the_snapshot_is_read_if_it_is_asked_for() 
     assert found == [[0], [0, 1, 2]]
 
 
+async def test_what_supersedes_a_record_before_it_is_read_is_read_as_well() -> None:
+    """A cleaner takes the record at 2 while 0 and 1 are read: 3 has its key, behind the end."""
+    async with run_fake_cluster() as fake:
+        task = replace(_fill(fake, 3), to_end=True)
+        log = fake.topics["t"].partitions[0]
+
+        async def answer(header: RequestHeader, request: FetchRequest) -> Any:
+            found = fetch(fake.brokers[0], header.api_version, request)
+            if log.end == 3:
+                [whole] = [one for topic in found.responses for one in topic.partitions]
+                assert bytes(whole.records) == b"".join(log.batches)
+                found = _with_records(found, b"".join(log.batches[:2]))
+                log.batches[2] = build_batch([Record(3, 1_000, b"k", b"v")], base_offset=3)
+                log.end = 4
+            return found
+
+        fake.brokers[0].scripts[FETCH] = answer
+        found = await trio.to_thread.run_sync(look, [task], [_offsets(task)])
+    assert found == [[0, 1, 3]]
+
+
+def _with_records(answer: FetchResponse, records: bytes) -> FetchResponse:
+    [topic] = answer.responses
+    [partition] = topic.partitions
+    changed = replace(topic, partitions=(replace(partition, records=records),))
+    return replace(answer, responses=(changed,))
+
+
 def _offsets(task: ScanTask) -> Looking[list[int]]:
     sink = WindowSink(100)
     yield [Reading(task=task, sink=sink)]
