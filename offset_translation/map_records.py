@@ -22,6 +22,15 @@ with an int16 kind, values with an int16 version (0):
                             mirrored; it lies in the topic's `.diverged` topic on both sites
     kind 9  writer          key: 16 bytes id of its registry       value: int64 number: a writer
                             begins here; it says nothing of the mirrored stream
+    kind 10 flow begun      key: string set of topics, empty for all
+                            value: int64 time in milliseconds: what comes into the flow from now on
+                            begins at its first record, whatever the flow's `start` says
+    kind 11 start due       key: string topic, int32 partition
+                            value: 16 bytes topic id: it was there when the flow began, and begins
+                            by the flow's `start`
+    kind 12 begun           key: string topic, int32 partition
+                            value: int64 source_start, int64 target_start, 16 bytes topic id,
+                            string start: nothing before that source offset is mirrored
 
 A place is a record's number in the mirrored stream. Without run starts it is the target offset, so
 records of before there were run starts mean the same.
@@ -64,6 +73,9 @@ class KeyKind(IntEnum):
     TARGET_TOPIC = 7
     SET_ASIDE = 8
     WRITER = 9
+    FLOW_BEGUN = 10
+    START_DUE = 11
+    BEGUN = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +152,29 @@ class SourceTopicKey:
     topic: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowBegunKey:
+    """The flow of a set of topics, "" for all, has looked for the first time."""
+
+    topic_set: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartDueKey:
+    """A partition was there at that first look, and begins by the flow's `start`."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BegunKey:
+    """A partition was begun behind records that are left on the source on purpose."""
+
+    topic: str
+    partition: int
+
+
 @dataclass(frozen=True, slots=True)
 class WriterKey:
     """A writer of this registry begins; `runtime.coordination.map_writers` reads its number."""
@@ -159,7 +194,9 @@ StateKey: TypeAlias = (
     | SetAsideKey
 )
 """The keys of records that make the state of a map."""
-MapKey: TypeAlias = StateKey | WriterKey
+BeginKey: TypeAlias = FlowBegunKey | StartDueKey | BegunKey
+"""The keys of records that say where a flow and its partitions were begun."""
+MapKey: TypeAlias = StateKey | BeginKey | WriterKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +221,24 @@ class Reached:
 
     place: Place
     target_end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """Where a partition was begun, and by which `start` of the flow.
+
+    Records of the source before ``source_start`` are not mirrored, on purpose; the first that is
+    lies at ``target_start`` or behind it. It holds for the source topic of this id alone.
+    """
+
+    source_start: int
+    target_start: int
+    topic_id: UUID
+    start: str
+
+
+Field: TypeAlias = int | UUID | Reached | Begun
+"""What a record's value holds."""
 
 
 def piece_start(
@@ -246,6 +301,21 @@ def set_aside(
     return encode_key(key), struct.pack(">hq", VALUE_VERSION, source_end)
 
 
+def flow_begun(topic_set: str | None, at_ms: int) -> tuple[bytes, bytes]:
+    """Return key and value that say that a flow has looked for the first time."""
+    return encode_key(FlowBegunKey(topic_set=topic_set or "")), encode_value(at_ms)
+
+
+def start_due(topic: str, partition: int, topic_id: UUID) -> tuple[bytes, bytes]:
+    """Return key and value of a partition that begins by the flow's `start`."""
+    return encode_key(StartDueKey(topic=topic, partition=partition)), encode_value(topic_id)
+
+
+def begun(topic: str, partition: int, at: Begun) -> tuple[bytes, bytes]:
+    """Return key and value that keep where a partition was begun."""
+    return encode_key(BegunKey(topic=topic, partition=partition)), encode_value(at)
+
+
 def withdrawal(key: MapKey) -> tuple[bytes, None]:
     """Return the record that takes back the one of this key."""
     return encode_key(key), None
@@ -263,6 +333,8 @@ _OF_PARTITION: Final[dict[type, KeyKind]] = {
     ReachedKey: KeyKind.REACHED,
     TrimmedKey: KeyKind.TRIMMED,
     TargetTopicKey: KeyKind.TARGET_TOPIC,
+    StartDueKey: KeyKind.START_DUE,
+    BegunKey: KeyKind.BEGUN,
 }
 """The kinds of keys that name a partition and nothing else."""
 
@@ -280,12 +352,16 @@ def encode_key(key: MapKey) -> bytes:
             return struct.pack(">h", kind) + put_string(topic) + struct.pack(">iq", index, number)
         case MirrorProducerKey(producer_id=producer_id):
             return struct.pack(">hq", KeyKind.MIRROR_PRODUCER, producer_id)
-        case SourceTopicKey(topic=topic):
-            return struct.pack(">h", KeyKind.SOURCE_TOPIC) + put_string(topic)
+        case SourceTopicKey(topic=name):
+            return struct.pack(">h", KeyKind.SOURCE_TOPIC) + put_string(name)
+        case FlowBegunKey(topic_set=name):
+            return struct.pack(">h", KeyKind.FLOW_BEGUN) + put_string(name)
         case (
             ReachedKey(topic=topic, partition=index)
             | TrimmedKey(topic=topic, partition=index)
             | TargetTopicKey(topic=topic, partition=index)
+            | StartDueKey(topic=topic, partition=index)
+            | BegunKey(topic=topic, partition=index)
         ):
             kind = _OF_PARTITION[type(key)]
             return struct.pack(">h", kind) + put_string(topic) + struct.pack(">i", index)
@@ -323,6 +399,10 @@ def decode_key(buffer: bytes) -> MapKey:
             key = SetAsideKey(
                 topic=cursor.string(), partition=cursor.integer(4), source_start=cursor.integer(8)
             )
+        case KeyKind.START_DUE:
+            key = StartDueKey(topic=cursor.string(), partition=cursor.integer(4))
+        case KeyKind.BEGUN:
+            key = BegunKey(topic=cursor.string(), partition=cursor.integer(4))
         case _:
             key = _key_of_no_partition(number, cursor)
     cursor.finish()
@@ -338,6 +418,8 @@ def _key_of_no_partition(number: int, cursor: RecordCursor) -> MapKey:
             return SourceTopicKey(topic=cursor.string())
         case KeyKind.WRITER:
             return WriterKey(cursor.raw(16))
+        case KeyKind.FLOW_BEGUN:
+            return FlowBegunKey(topic_set=cursor.string())
         case _:
             raise MalformedRecord(f"unknown kind {number} of map record")
 
@@ -349,7 +431,7 @@ def partition_of(encoded_key: bytes | None) -> Set[TopicPartition]:
     except MalformedRecord:
         return frozenset()
     match key:
-        case MirrorProducerKey() | SourceTopicKey() | WriterKey():
+        case MirrorProducerKey() | SourceTopicKey() | WriterKey() | FlowBegunKey():
             return frozenset()
         case _:
             return {TopicPartition(key.topic, key.partition)}
@@ -362,40 +444,68 @@ def _refuse_negative(key: MapKey) -> None:
             raise MalformedRecord(f"a map record cannot have {name} {getattr(key, name)}")
 
 
-def decode_value(key: MapKey, buffer: bytes) -> int | UUID | Reached:
+def decode_value(key: MapKey, buffer: bytes) -> Field:
     """Decode what a value holds behind its version; raises MalformedRecord.
 
     The source start of a piece, the source end of a seal, the producer epoch, the topic id, the
-    target start of a run, how far it goes, or a writer's number.
+    target start of a run, how far it goes, a writer's number, when a flow began, or where a
+    partition was begun.
     """
     cursor = RecordCursor(buffer)
     version = cursor.integer(2)
     if version != VALUE_VERSION:
         raise MalformedRecord(f"unknown version {version} of a map record's value")
-    field: int | UUID | Reached
+    field: Field
     match key:
         case (
-            PieceStartKey() | SealKey() | RunStartKey() | TrimmedKey() | SetAsideKey() | WriterKey()
+            PieceStartKey()
+            | SealKey()
+            | RunStartKey()
+            | TrimmedKey()
+            | SetAsideKey()
+            | WriterKey()
+            | FlowBegunKey()
         ):
             field = cursor.integer(8)
         case MirrorProducerKey():
             field = cursor.integer(2)
-        case SourceTopicKey() | TargetTopicKey():
+        case SourceTopicKey() | TargetTopicKey() | StartDueKey():
             field = UUID(bytes=cursor.raw(16))
         case ReachedKey():
             field = Reached(place=Place(cursor.integer(8)), target_end=cursor.integer(8))
+        case BegunKey():
+            field = Begun(
+                source_start=cursor.integer(8),
+                target_start=cursor.integer(8),
+                topic_id=UUID(bytes=cursor.raw(16)),
+                start=cursor.string(),
+            )
         case _:
             assert_never(key)
     cursor.finish()
-    numbers = (field.place, field.target_end) if isinstance(field, Reached) else (field,)
-    if any(isinstance(number, int) and number < 0 for number in numbers):
+    if any(number < 0 for number in _numbers(field)):
         raise MalformedRecord(f"a map record cannot hold {field}")
     return field
 
 
-def encode_value(value: int | UUID | Reached) -> bytes:
+def _numbers(field: Field) -> tuple[int, ...]:
+    match field:
+        case Reached(place=place, target_end=target_end):
+            return place, target_end
+        case Begun(source_start=source_start, target_start=target_start):
+            return source_start, target_start
+        case UUID():
+            return ()
+        case _:
+            return (field,)
+
+
+def encode_value(value: Field) -> bytes:
     """Return what `decode_value` reads as this, of any key but a producer's."""
     match value:
+        case Begun(source_start=source_start, target_start=target_start):
+            numbers = struct.pack(">hqq", VALUE_VERSION, source_start, target_start)
+            return numbers + value.topic_id.bytes + put_string(value.start)
         case Reached(place=place, target_end=target_end):
             return struct.pack(">hqq", VALUE_VERSION, place, target_end)
         case UUID():

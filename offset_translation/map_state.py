@@ -4,8 +4,13 @@ from collections.abc import Mapping
 from typing import assert_never
 from uuid import UUID
 
+from offset_translation.begins import Begins
 from offset_translation.binary import MalformedRecord
 from offset_translation.map_records import (
+    BeginKey,
+    BegunKey,
+    Field,
+    FlowBegunKey,
     MirrorProducer,
     MirrorProducerKey,
     PieceStartKey,
@@ -16,6 +21,7 @@ from offset_translation.map_records import (
     SealKey,
     SetAsideKey,
     SourceTopicKey,
+    StartDueKey,
     StateKey,
     TargetTopicKey,
     TrimmedKey,
@@ -25,7 +31,6 @@ from offset_translation.map_records import (
     encode_key,
     encode_value,
     mirror_producer,
-    source_topic,
 )
 from offset_translation.offset_map import InconsistentPiece, OffsetMap
 from offset_translation.runs import Place
@@ -49,6 +54,8 @@ class MapState:
         """The topics on the target that hold the copies; older maps do not say."""
         self.set_aside: dict[TopicPartition, dict[int, int]] = {}
         """Source offsets [start, end) of records that were set aside: they are not mirrored."""
+        self.begins = Begins()
+        """Where the flow and its partitions were begun."""
         self.producer: MirrorProducer | None = None
         """The identity announced last."""
         self.producer_ids: set[int] = set()
@@ -65,7 +72,9 @@ class MapState:
             field = None if value is None else decode_value(decoded, value)
             if isinstance(decoded, WriterKey):
                 return  # only who decides whom to believe looks at it
-            if field is None:
+            if isinstance(decoded, BeginKey):
+                self.begins.replay(decoded, field)
+            elif field is None:
                 self._withdraw(decoded)
             else:
                 self._apply(decoded, field)
@@ -109,7 +118,12 @@ class MapState:
             key = decode_key(encoded_key)
         except MalformedRecord:
             return []
+        value: Field | None
         match key:
+            case WriterKey():
+                return []
+            case FlowBegunKey() | StartDueKey() | BegunKey():
+                value = self.begins.value_of(key)
             case MirrorProducerKey(producer_id=producer_id):
                 if producer_id not in self.producer_ids or self.producer is None:
                     return []
@@ -117,13 +131,10 @@ class MapState:
                 is_last = self.producer.producer_id == producer_id
                 return [mirror_producer(one) for one in [known, self.producer][is_last:]]
             case SourceTopicKey(topic=topic):
-                topic_id = self.topic_ids.get(topic)
-                return [] if topic_id is None else [source_topic(topic, topic_id)]
-            case WriterKey():
-                return []
+                value = self.topic_ids.get(topic)
             case _:
                 value = self._value_of(key, TopicPartition(key.topic, key.partition))
-                return [] if value is None else [(encode_key(key), encode_value(value))]
+        return [] if value is None else [(encode_key(key), encode_value(value))]
 
     def _value_of(self, key: StateKey, name: TopicPartition) -> int | UUID | Reached | None:
         """Return what the state has under a key of a partition; None without it."""
@@ -142,7 +153,7 @@ class MapState:
             case _:
                 return self.target_ids.get(name) if isinstance(key, TargetTopicKey) else None
 
-    def _apply(self, key: StateKey, field: int | UUID | Reached) -> None:
+    def _apply(self, key: StateKey, field: Field) -> None:
         match key, field:
             case PieceStartKey(topic=topic, partition=partition, place=place), int(source):
                 self._map(topic, partition).announce(source, place)

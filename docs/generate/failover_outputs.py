@@ -111,6 +111,7 @@ LOSS: Final[Shape] = {
     "records": "integer?",
     "seconds": "number?",
     "news_age_seconds": "number?",
+    "before_start_at_most": "integer",
     "partitions": [
         {
             "topic": "string",
@@ -122,6 +123,14 @@ LOSS: Final[Shape] = {
             "seconds": "number?",
         }
     ],
+}
+BEFORE_START: Final[Shape] = {
+    "topic": "string",
+    "partition": "integer",
+    "start": "string",
+    "begun_at": "integer",
+    "source_log_start": "integer?",
+    "records_at_most": "integer",
 }
 HOOK: Final[Shape] = {"name": "string", "point": "string", "calls": "string"}
 PLAN: Final[Shape] = {
@@ -136,6 +145,7 @@ PLAN: Final[Shape] = {
     "lag": "integer?",
     "backlog": {"*": "integer"},
     "loss": (LOSS, "null"),
+    "before_start": [BEFORE_START],
     "groups": {"*": "integer"},
     "plain_members": {"*": "integer"},
     "warnings": ["string"],
@@ -187,6 +197,7 @@ REPORT: Final[Shape] = {
         "at_least": "integer?",
         "seconds": "number?",
         "partitions": {"*": "integer"},
+        "before_start": "integer",
     },
     "slipped": [{"topic": "string", "partition": "integer", "start": "integer", "stop": "integer"}],
     "groups": {

@@ -9,7 +9,7 @@ from uuid import UUID
 from docs.generate.markdown import code, literal, page, section, table
 from offset_translation import checkpoint, heartbeat, map_records, offset_sync
 from offset_translation.checkpoint import Checkpoint, checkpoint_topic_name
-from offset_translation.map_records import MirrorProducer, Reached, map_topic_name
+from offset_translation.map_records import Begun, MirrorProducer, Reached, map_topic_name
 from offset_translation.offset_sync import OffsetSync
 from offset_translation.runs import Place
 from runtime.coordination.map_writers import Registration, number_record
@@ -35,6 +35,16 @@ RECORDS: Final = (
     ("target topic", map_records.target_topic("orders", 3, UUID(int=0x5678))),
     ("set aside", map_records.set_aside("orders", 3, source_start=52, source_end=57)),
     ("writer", number_record(Registration("12" * 16, 7))),
+    ("flow begun", map_records.flow_begun(None, 1_769_846_400_000)),
+    ("start due", map_records.start_due("orders", 3, UUID(int=0x1234))),
+    (
+        "begun",
+        map_records.begun(
+            "orders",
+            3,
+            Begun(source_start=52, target_start=0, topic_id=UUID(int=0x1234), start="latest"),
+        ),
+    ),
 )
 """One of each kind, of orders-3."""
 

@@ -31,8 +31,10 @@ from failover.moving.drain import (
 from failover.moving.flow import FlowControl
 from failover.moving.groups import GROUPS_BYTES, BothMaps, HeldPositions, fitting, move_groups
 from failover.moving.leaving import CountFollowers, wait_left, wait_plain_left
+from failover.moving.left_behind import find_left_behind
 from failover.moving.seals import Seals
 from failover.moving.standstill import StandstillWatch
+from failover.planning.before_start import at_most
 from failover.sites.fence import Fence, fence_of
 from failover.sites.map_follower import MapFollower
 from failover.sites.other_log import (
@@ -179,6 +181,8 @@ class PromotionEffects:
             facts = {**facts, "unmirrored": await self._unmirrored(partitions)}
             if self.loss is not None:
                 facts = {**facts, "loss": self.loss}
+        elif stays := at_most(await find_left_behind(self.source, self.follower, partitions)):
+            facts = {**facts, "before_start": stays}
         return StepOutcome(facts=facts)
 
     async def _wait_ready(self, partitions: tuple[TopicPartition, ...]) -> Mapping[str, int]:

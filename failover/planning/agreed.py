@@ -3,6 +3,7 @@
 from collections import Counter
 
 from failover.journal.steps import Direction, PromotionKind
+from failover.planning.before_start import at_most, not_carried
 from failover.planning.plan import Plan, Resume
 
 
@@ -15,9 +16,11 @@ def question(decision: Plan | Resume) -> str:
         return f"Go on with the {journal.kind} promotion of {journal.site}, epoch {journal.epoch}?"
     topics = len(Counter(topic for topic, _ in decision.partitions))
     closing = f"Close {topics} topics of {decision.source} for writes"
+    stays = not_carried(at_most(decision.left_behind))
+    then = f"and make {decision.site} the active site?{f' ({stays})' if stays else ''}"
     if decision.kind is PromotionKind.PLANNED:
-        return f"{closing}, and make {decision.site} the active site?"
-    return f"Give up {_loss(decision)}, and make {decision.site} the active site?"
+        return f"{closing}, {then}"
+    return f"Give up {_loss(decision)}, {then}"
 
 
 def _loss(plan: Plan) -> str:

@@ -69,6 +69,8 @@ class Loss:
 
     partitions: tuple[PartitionLoss, ...]
     age_s: float | None
+    before_start: int = 0
+    """Records at most that stay on the source by the flow's start, which no loss counts."""
 
     @property
     def at_least(self) -> int:
@@ -236,6 +238,7 @@ def loss_summary(loss: Loss, most: int) -> Mapping[str, Any]:
         "records_at_least": loss.at_least,
         "records": None if loss.unknown else loss.at_least,
         "seconds": loss.seconds,
+        **({"before_start": loss.before_start} if loss.before_start else {}),
         "partitions": {str(one.partition): one.at_least for one in worst},
     }
 
@@ -247,6 +250,7 @@ def loss_document(loss: Loss) -> Mapping[str, Any]:
         "records": None if loss.unknown else loss.at_least,
         "seconds": loss.seconds,
         "news_age_seconds": loss.age_s,
+        "before_start_at_most": loss.before_start,
         "partitions": [
             {
                 "topic": one.partition.topic,

@@ -9,6 +9,7 @@ from failover.automatic.hold import Hold
 from failover.journal.journal import Journal
 from failover.journal.journal_size import why_too_long
 from failover.journal.steps import PromotionKind, is_switched
+from failover.planning.before_start import KeptOnSource
 from failover.planning.loss import Loss, beyond_budget
 from failover.planning.refusal import Cause, Refusal
 from runtime.configuration.failover_section import NO_LIMIT, LossBudget
@@ -56,6 +57,8 @@ class SitesView:
     source: SiteView | None
     target: SiteView | None
     mirrored: Mapping[TopicPartition, int]
+    left_behind: Mapping[TopicPartition, KeptOnSource] = field(default_factory=dict)
+    """What stays on the source on purpose, because it was there before the flow's start."""
     is_prefixed: bool = False
     """Whether the flow gives topics other names on its target."""
     is_active_active: bool = False
@@ -129,6 +132,8 @@ class Plan:
     supersedes: Journal | None
     backlog: Mapping[str, int] = field(default_factory=dict)
     """The records of each topic that a planned promotion drains, where there are any."""
+    left_behind: Mapping[TopicPartition, KeptOnSource] = field(default_factory=dict)
+    """What stays on the source on purpose: records before the flow's start."""
     warnings: tuple[str, ...] = ()
     """What applications do not expect; somebody has insisted on the promotion."""
     creatable: str | None = None
@@ -194,6 +199,7 @@ def decide(snapshot: SitesView, request: PromotionRequest) -> Decision:
         lag=sum(_backlog(snapshot).values()) if planned else None,
         backlog=_backlog(snapshot) if planned else {},
         groups=view.groups,
+        left_behind=snapshot.left_behind,
         supersedes=unfinished,
         warnings=(*_risks(snapshot), *_overruled(snapshot), *_empty(snapshot, view)),
         creatable=snapshot.creatable,

@@ -6,6 +6,7 @@ from typing import Final
 
 from failover.journal.journal import Journal
 from failover.journal.steps import ORDER, Direction, PromotionKind, StepName
+from failover.planning.before_start import before_start_document, before_start_lines
 from failover.planning.loss import loss_document, loss_lines
 from failover.planning.plan import Plan, Resume, some_of
 
@@ -63,6 +64,7 @@ def describe(plan: Plan, lag_over: int | None = None) -> tuple[str, ...]:
         *_behind(plan.backlog, lag_over),
         f"  groups   {groups or 'none'}{' (members)' if groups else ''}",
         *(f"  {line}" for line in (*_awaited(plan), *_lost(plan))),
+        *(f"  {line}" for line in before_start_lines(plan.left_behind, plan.source)),
         *(f"  warning  {warning}" for warning in _warnings(plan)),
         *(f"  rights   {line}" for line in (() if plan.outlook is None else plan.outlook.lines())),
         *_replaced(plan.supersedes),
@@ -138,6 +140,7 @@ def plan_document(decision: Plan | Resume) -> Mapping[str, object]:
         "lag": decision.lag,
         "backlog": dict(sorted(decision.backlog.items())),
         "loss": None if decision.loss is None else loss_document(decision.loss),
+        "before_start": before_start_document(decision.left_behind),
         "groups": dict(decision.groups),
         "plain_members": dict(decision.plain),
         "warnings": _warnings(decision),

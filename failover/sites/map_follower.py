@@ -11,6 +11,7 @@ from uuid import UUID
 
 from failover.sites.site import Site, SiteUnclear
 from offset_translation.map_records import (
+    Begun,
     RunStartKey,
     SealKey,
     map_topic_name,
@@ -22,6 +23,7 @@ from offset_translation.map_records import (
 from offset_translation.map_state import MapState
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
+from offset_translation.topic_identity import NO_ID
 from runtime.coordination.map_registry import Anybody, MapNotWritten, append_to_map
 from runtime.coordination.map_writers import MapReading, UnbelievedRecords, Writers, note_unbelieved
 from runtime.set_option import set_option
@@ -118,6 +120,11 @@ class MapFollower:
     def set_aside(self) -> Mapping[TopicPartition, Mapping[int, int]]:
         """Return the source offsets, by start their end, whose records were set aside."""
         return self._state.set_aside
+
+    def begun(self, partition: TopicPartition) -> Begun | None:
+        """Return where a partition was begun by the flow's `start`; None at its first record."""
+        known = self._state.topic_ids.get(partition.topic, NO_ID)
+        return self._state.begins.of(partition, known)
 
     @property
     def producer_id(self) -> int | None:

@@ -108,7 +108,7 @@ def _timeline(journal: Journal) -> Iterator[str]:
 
 def _lost(journal: Journal) -> Iterator[str]:
     given_up = lost(journal)
-    if given_up.records == 0:
+    if given_up.records == 0 and not given_up.before_start:
         return
     yield f"<section><h2>Lost</h2><p>{shown(lost_line(given_up))}</p>"
     lines = [

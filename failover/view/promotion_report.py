@@ -6,7 +6,8 @@
       "began_ms": 0, "switched_ms": 0, "rto_ms": 0,
       "closed_ms": 0,            how long the source refused writes before the switch
       "phases": [{"step": "fence", "state": "done", "after_ms": 0, "took_ms": 0}],
-      "lost": {"records": 0, "at_least": 0, "seconds": 0.0, "partitions": {"orders-0": 3}},
+      "lost": {"records": 0, "at_least": 0, "seconds": 0.0, "partitions": {"orders-0": 3},
+               "before_start": 0},    records of before the flow's start, which are no loss
       "slipped": [{"topic": "orders", "partition": 0, "start": 40, "stop": 42}],
       "groups": {"moved": 2, "committed": 7, "bounded": {"billing": {"partitions": 1, "reread": 5}},
                  "left": {}, "cut": {}, "unstable": [], "more": 0, "not_carried": {},
@@ -19,12 +20,13 @@
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from failover.hooks.called import CALLED, TAKEN_BACK, called_in
 from failover.journal.journal import Journal
 from failover.journal.steps import ORDER, PromotionKind, PromotionState, StepName, StepState
+from failover.planning.before_start import not_carried
 from failover.view.report import summary
 from runtime.pages.markup import moment
 
@@ -49,6 +51,8 @@ class Lost:
     seconds: float | None
     partitions: Mapping[str, int]
     """At least so many records of these."""
+    before_start: int = 0
+    """Records at most that stay on the source by the flow's start, which is no loss."""
 
 
 NOT_EXACT: Final = ("bounded", "left", "cut", "unstable")
@@ -85,6 +89,12 @@ def closed_ms(journal: Journal) -> int | None:
 
 def lost(journal: Journal) -> Lost:
     """Return what was given up, by what was known at the start and found behind the switch."""
+    looked: Any = journal.facts(StepName.PREFLIGHT)
+    stays = looked.get("before_start") or looked.get("loss", {}).get("before_start", 0)
+    return replace(_lost(journal), before_start=stays)
+
+
+def _lost(journal: Journal) -> Lost:
     if journal.state is PromotionState.ROLLED_BACK:
         opened = journal.facts(StepName.OPEN_TARGET)
         return UNKNOWN_LOSS if {"taken", "not_looked"} & opened.keys() else NOTHING_LOST
@@ -177,7 +187,12 @@ def report_lines(journal: Journal, topic_set: str | None) -> Iterator[str]:
 
 
 def lost_line(given_up: Lost) -> str:
-    """Return what was given up, in words."""
+    """Return what was given up, in words, and what stays on the source on purpose."""
+    stays = not_carried(given_up.before_start)
+    return f"{_lost_words(given_up)}; {stays}" if stays else _lost_words(given_up)
+
+
+def _lost_words(given_up: Lost) -> str:
     if given_up.records == 0:
         return "no record"
     if given_up.at_least is None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from failover.hooks.hook_plan import why_not_runnable
 from failover.journal.steps import PromotionKind
 from failover.moving.flow import FlowControl
+from failover.planning.before_start import at_most
 from failover.planning.loss import estimate
 from failover.planning.plan import PromotionRequest, SitesView, decide
 from failover.planning.readiness import IfLost, Readiness, if_lost, judge_readiness
@@ -51,6 +52,7 @@ async def _if_lost(
         _LOG.warning("what would be lost is not known: %s", fault)
         return None
     loss = estimate(known, snapshot.mirrored, snapshot.target.ends, now_ms())
+    loss = replace(loss, before_start=at_most(snapshot.left_behind))
     return if_lost(loss, configuration.failover.loss_budget, snapshot.active)
 
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import trio
@@ -11,7 +11,9 @@ from failover.automatic.hold import read_hold
 from failover.journal.journals import find_unfinished, read_journals
 from failover.moving.flow import FlowControl
 from failover.moving.leaving import count_followers, plain_members
+from failover.moving.left_behind import begun_behind, find_left_behind
 from failover.moving.standstill import find_standstill
+from failover.planning.before_start import KeptOnSource, at_most
 from failover.planning.loss import estimate
 from failover.planning.plan import SitesView, SiteView
 from failover.sites.fence import read_fence
@@ -145,6 +147,7 @@ async def _look_along(
         # Behind the looks: the mirror has written meanwhile that it hears nothing any more.
         known = await _known_ends(control)
         loss = estimate(known, mirrored.ends, views[flow.target].ends, now_ms())
+        loss = replace(loss, before_start=at_most(mirrored.left_behind))
     return replace(
         seen,
         flow=flow.name,
@@ -154,6 +157,7 @@ async def _look_along(
         source=views[flow.source],
         target=views[flow.target],
         mirrored=mirrored.ends,
+        left_behind=mirrored.left_behind,
         differing=explain(flow, differing) if differing else None,
         unfenceable=unfenceable,
         creatable=creatable,
@@ -342,6 +346,8 @@ class Mirrored:
     """Of which partition of a lost source that decides where it would be sealed."""
     outdated: str | None = None
     """Why the map is not known, where the witness is older than it."""
+    left_behind: Mapping[TopicPartition, KeptOnSource] = field(default_factory=dict)
+    """What stays on the source on purpose, because it was there before the flow's start."""
 
 
 NOTHING_SEEN: Final = Mirrored(ends={})
@@ -365,6 +371,7 @@ async def _read_mirrored(ends: Ends, source: SiteView, writers: Writers) -> Mirr
             ends={partition: end for partition, end in reached.items() if end is not None},
             other_log=await _find_other_log(ends.source, follower, source),
             unbelieved=follower.unbelieved,
+            left_behind=await find_left_behind(ends.source, follower, source.ends),
         )
     return NOTHING_SEEN
 
@@ -402,6 +409,7 @@ async def read_mirrored_of_lost(
         },
         unbelieved=follower.unbelieved,
         unsure_seal=first_of(unsure),
+        left_behind=begun_behind(follower, partitions),
     )
 
 

@@ -22,6 +22,7 @@ from mirror.commands.checks.encryption import told_encryption
 from mirror.commands.checks.exposed_file import told_exposed_file
 from mirror.commands.checks.internal_topics import internal_topics
 from mirror.commands.checks.refusals import refusals
+from mirror.commands.checks.start import told_start
 from mirror.commands.checks.versions import (
     OF_SOURCE,
     OF_TARGET,
@@ -224,6 +225,7 @@ async def _check_flow(
                 lines += await _distances(flow.source, links.source_data, SEND)
                 lines += await _distances(flow.target, links.target_data, RECEIVE)
                 lines += await way_back(flow, links.source_admin)
+                lines += await told_start(flow, links, writers_of)
                 lines += await internal_topics(flow, links, writers_of)
                 mirrored = await _mirrored(flow, links.source_admin)
                 lines += await closing(flow, links, mirrored)

@@ -16,9 +16,11 @@ from mirror.report.status import (
     GroupReport,
     PartitionReport,
     group_report,
+    with_begin,
 )
 from offset_translation.map_records import map_topic_name
 from offset_translation.map_state import MapState
+from offset_translation.topic_identity import NO_ID
 from runtime.configuration.config import FlowConfig
 from runtime.coordination.map_writers import UnbelievedRecords, Writers
 from runtime.process.output import complain
@@ -139,7 +141,7 @@ def _partition(
     mirrored = None if offset_map is None else offset_map.mirrored_source_end
     end = source.end if isinstance(source, LogEnds) else None
     lag = None if end is None or mirrored is None else max(0, end - mirrored)
-    return {
+    report: PartitionReport = {
         "topic": topic_partition[0],
         "partition": topic_partition[1],
         "state": NO_DAEMON,
@@ -156,6 +158,8 @@ def _partition(
         "skipped_records": 0,
         "looped_batches": 0,
     }
+    topic_id = state.topic_ids.get(topic_partition.topic, NO_ID)
+    return with_begin(report, state.begins.of(topic_partition, topic_id))
 
 
 async def _groups(

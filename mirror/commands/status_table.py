@@ -53,6 +53,9 @@ def _flow(flow: FlowReport, now_ms: int, choice: StatusChoice) -> Iterator[Part]
         yield "  no partitions"
     else:
         yield f"  {_summary(flow['partitions'])}"
+        if begun := [one["begun_by"] for one in flow["partitions"] if "begun_by" in one]:
+            starts = ", ".join(f"`start: {one}`" for one in sorted(set(begun)))
+            yield f"  {len(begun)} partitions began by {starts}: records before it are not carried"
         if flow["speed"] is not None:
             yield f"  {_speed(flow['speed'])}"
     chosen = choice.of_flow(flow)
@@ -171,6 +174,9 @@ def _partition(one: PartitionReport, now_ms: int) -> Sequence[str]:
         f"{one['skipped_records']} offsets left out" if one["skipped_records"] else "",
         f"{one['looped_batches']} batches from the target left out"
         if one.get("looped_batches")
+        else "",
+        f"nothing before offset {one['begun_at']} is carried (`start: {one['begun_by']}`)"
+        if "begun_at" in one
         else "",
         one["reason"],
     )

@@ -210,7 +210,11 @@ class MapLog:
             raise MapUnwritable(f"{self.topic}: fencing a worker that is gone: {code.name}")
 
     async def forget_topic(self, topic: str) -> None:
-        """Take back the id of the source topic that was mirrored. Raises MapUnwritable."""
+        """Take back the id of the source topic that was mirrored, and where it was begun.
+
+        What is mirrored anew begins at the first record. Raises MapUnwritable.
+        """
+        await self.write_many(self.state.begins.withdrawals(topic))
         if topic in self.state.topic_ids:
             key = map_records.SourceTopicKey(topic=topic)
             await self.write(lambda: [map_records.withdrawal(key)])

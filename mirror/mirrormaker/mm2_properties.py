@@ -269,6 +269,7 @@ class _Import:
             words["acls"] = "off"
         words["mirrormaker"] = self._own_topics(flow)
         words |= self._isolation(source, flow)
+        words |= self._start(source, flow)
         self._tell_of_groups(flow)
         return words
 
@@ -328,6 +329,25 @@ class _Import:
         if one.value not in {"read_committed", "read_uncommitted"}:
             raise one.wrong(f"{one.value!r} is no isolation level")
         return {} if one.value == "read_committed" else {"isolation": one.value}
+
+    def _start(self, source: str, flow: str) -> Words:
+        """MirrorMaker's consumer begins so each partition that it has no offset of."""
+        prefixes = (flow, source, f"{flow}.source", "source")
+        found = [
+            self._find(key, *prefixes)
+            for key in ("consumer.auto.offset.reset", "auto.offset.reset")
+        ]
+        one = next((one for one in found if one is not None), None)
+        if one is None or one.value == "earliest":
+            return {}
+        if one.value != "latest":
+            raise one.wrong(f"{one.value!r} is neither earliest nor latest")
+        self._note(
+            one,
+            "imported as `start: latest`: of partitions that are there when the flow first runs;"
+            " there it skips records of each topic and partition that is made later as well",
+        )
+        return {"start": "latest"}
 
     def _tell_of_groups(self, flow: str) -> None:
         if not self._flag("sync.group.offsets.enabled", flow, default=False):

@@ -14,7 +14,9 @@ from mirror.report.status import (
     flow_head,
     partition_report,
     placed_group_report,
+    with_begin,
 )
+from mirror.start.begins import known_begin
 from mirror.state.partition import MirroredPartition
 from runtime.process.clock import now_ms
 
@@ -62,13 +64,14 @@ def _partition(
     runner: FlowRunner, engine: Engine, partition: MirroredPartition, now: int
 ) -> PartitionReport:
     known = engine.open_transactions.known
-    return partition_report(
+    report = partition_report(
         partition,
         now,
         is_left=runner.is_left,
         transactions=known,
         topic_set=runner.config.topic_set,
     )
+    return with_begin(report, known_begin(engine.map_log.state, partition))
 
 
 def _open(head: Mapping[str, object]) -> str:

@@ -16,6 +16,7 @@ from mirror.groups.sync import GroupStatus
 from mirror.map.unbelieved_watch import told_unbelieved
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import advice
+from offset_translation.map_records import Begun
 from offset_translation.translation import translate_clamped
 from runtime.process.fault_note import FaultNote
 from wire.kernel.chosen import walker
@@ -56,6 +57,10 @@ class PartitionReport(TypedDict):
     """Left out because the flow in the other direction has written them."""
     worker: NotRequired[str]
     """The worker that mirrors it, where several workers share the flow."""
+    begun_at: NotRequired[int]
+    """The source offset before which nothing is carried, on purpose: by the flow's `start`."""
+    begun_by: NotRequired[str]
+    """That `start`."""
 
 
 class WorkerReport(TypedDict):
@@ -260,6 +265,13 @@ def partition_report(
         "skipped_records": partition.skips.count,
         "looped_batches": partition.skips.looped,
     }
+
+
+def with_begin(report: PartitionReport, begun: Begun | None) -> PartitionReport:
+    """Return a partition's line with where it was begun, if that is not its first record."""
+    if begun is not None:
+        report["begun_at"], report["begun_by"] = begun.source_start, begun.start
+    return report
 
 
 def placed_group_report(

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from mirror.clusters.links import Links
 from mirror.clusters.log_ends import Ends, read_ends, read_quiet_target_ends
 from mirror.map.map_log import MapLog
+from mirror.start.begins import Begins, is_due, read_begins
 from mirror.start.doubts import Doubts
 from mirror.start.foreign_records import Found, Looked, find_foreign_records
 from mirror.start.last_record_check import WriterRegistries, find_rewritten
@@ -46,6 +48,8 @@ class LogReadings(NamedTuple):
     """The ends of targets that others write to as well, or have written to."""
     rewritten: Mapping[TopicPartition, Stop | RequestRefused]
     """Where one site's log is not what was mirrored from it or to it, or would not be read."""
+    begins: Begins = MappingProxyType({})
+    """The source offsets at which partitions begin that are due by the flow's `start`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +81,14 @@ class BothLogs:
         writers = WriterRegistries(self.map_log.producer, self.reverse.arrived.maps)
         mixed = {key: one for key, one in foreign.items() if isinstance(one, Mixed)}
         rewritten = await find_rewritten(self.links, doubtful, source, target, writers, mixed)
+        due = [one.topic_partition for one in current if is_due(self.map_log.state, one)]
+        begins = await read_begins(self.links.source_admin, self.config.current, due, source)
         return LogReadings(
-            source=source, target=target, tails={**tails, **foreign}, rewritten=rewritten
+            source=source,
+            target=target,
+            tails={**tails, **foreign},
+            rewritten=rewritten,
+            begins=begins,
         )
 
     async def _find_foreign(

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import Final
 
 import trio
@@ -17,6 +18,7 @@ from mirror.clusters.links import Links
 from mirror.clusters.log_ends import Ends, LogEnds
 from mirror.map.map_log import RECORDS_A_WRITE, MapLog, MapRecord
 from mirror.map.reached import place_records
+from mirror.start.begins import due_begin, known_begin, settled_due, why_not_yet
 from mirror.start.doubts import Doubts
 from mirror.start.log_readings import BothLogs, LogReadings, Tried
 from mirror.start.quarantine import Quarantine
@@ -222,6 +224,7 @@ class Positioning:
                 for tried, decision in decided
                 if isinstance(decision, Start)
                 for record in (
+                    *settled_due(self._map_log.state, tried.partition),
                     *map_records_of(tried.partition, decision),
                     *self._target_topic_records(tried.partition),
                     *self._reached_records(tried.partition, decision, readings),
@@ -317,12 +320,10 @@ class Positioning:
     def _decide_all(
         self, tries: Sequence[Tried], readings: LogReadings
     ) -> Iterable[tuple[Tried, Start | Stop]]:
-        for tried in tries:
+        for tried in filter(attrgetter("is_current"), tries):
             partition = tried.partition
             key = partition.topic_partition
             source_ends, target_ends = readings.source[key], readings.target[key]
-            if not tried.is_current:
-                continue
             if isinstance(source_ends, ErrorCode) or isinstance(target_ends, ErrorCode):
                 reason = f"log ends: source {_told(source_ends)}, target {_told(target_ends)}"
                 if ErrorCode.TOPIC_AUTHORIZATION_FAILED in {source_ends, target_ends}:
@@ -332,6 +333,11 @@ class Positioning:
                 else:
                     partition.postpone(reason, now_ms())
                 self._parts.wakeups.refresh.wake()
+                continue
+            state, config = self._map_log.state, self._parts.config.current
+            not_yet = why_not_yet(state, config, partition, readings.begins)
+            if not_yet is not None:
+                partition.postpone(not_yet, now_ms())
                 continue
             tail, rewritten = readings.tails.get(key), readings.rewritten.get(key)
             if isinstance(tail, RequestRefused):
@@ -358,12 +364,14 @@ class Positioning:
                 target=target_ends,
                 arrived=self._arrived(key, source_ends),
                 reads_holes_again=self._doubts.reads_holes_again(partition, readings.target),
-                is_shared=self._parts.config.current.is_active_active,
+                is_shared=config.is_active_active,
                 tail=None if tail is None else tail.reached,
                 runs=() if scanned is None else scanned.runs,
                 foreign=() if scanned is None else scanned.foreign,
                 was_returned=self._parts.reverse.has_map_of(key),
                 is_renamed=partition.target_topic != partition.topic,
+                begun=known_begin(state, partition),
+                due=due_begin(state, config, partition, readings.begins, target_ends),
             )
             decision = decide_start(*key, seen)
             if isinstance(tail, Tail):

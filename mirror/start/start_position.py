@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 from mirror.clusters.log_ends import LogEnds
 from mirror.state.partition_state import PartitionState
 from offset_translation.both_ways import first_own_record
-from offset_translation.map_records import PieceStartKey, Reached, RunStartKey, SealKey
+from offset_translation.map_records import Begun, PieceStartKey, Reached, RunStartKey, SealKey
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from offset_translation.target_scan import UnmirroredPart
@@ -51,6 +51,8 @@ class Start:
     """A part of the target that stays as it is, by decision: the flow back appends it late."""
     runs: tuple[tuple[Place, int], ...] = ()
     """(place, target offset) of runs of mirrored records that the map does not have yet."""
+    begun: Begun | None = None
+    """What the map is to keep first, of a partition that is begun by the flow's `start`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +93,10 @@ class Situation:
     """Whether the other direction has a map of the partition, sure or not."""
     is_renamed: bool = False
     """The target's topic has another name: nothing of it ever comes back."""
+    begun: Begun | None = None
+    """The place at which it was begun, by the map: where nothing is on the target, it still is."""
+    due: Begun | None = None
+    """The place at which it is to be begun, by the flow's `start`; None at its first record."""
 
     @property
     def taken_until(self) -> int | None:
@@ -244,17 +250,53 @@ def passing_over(start: Start, source: int) -> Start:
 
 
 def _first_start(seen: Situation, withdraw: tuple[Withdrawn, ...]) -> Start | Stop:
-    """Begin at the first record of the source's own: nothing of them is on the target."""
-    begin = first_own_record(seen.source.start, seen.arrived)
-    target = seen.target
+    """Begin at the first record of the source's own: nothing of them is on the target.
+
+    Where it was begun by the flow's `start`, or is to be, that is the first from there on.
+    """
+    source, target, begun = seen.source, seen.target, seen.begun or seen.due
+    wanted = source.start if begun is None else max(source.start, begun.source_start)
+    begin = first_own_record(wanted, seen.arrived)
+    if seen.begun is not None and seen.begun.source_start > source.end:
+        return Stop(
+            state=PartitionState.SOURCE_WENT_BACK,
+            reason=f"source ends at {source.end}, but was begun at {seen.begun.source_start} by"
+            f" `start: {seen.begun.start}`",
+        )
     if target.start < target.end:
         start = Start(
-            source=begin, place=Place(0), announce=True, withdraw=withdraw, run=target.end
+            source=begin,
+            place=Place(0),
+            announce=True,
+            withdraw=withdraw,
+            run=target.end,
+            begun=seen.due,
         )
         is_taken = seen.taken_until is not None and target.end <= seen.taken_until
         return start if is_taken or seen.is_shared else _diverged(seen, start)
     is_known = not withdraw and seen.offset_map.mirrored_source_end == begin
-    return Start(source=begin, place=Place(target.end), announce=not is_known, withdraw=withdraw)
+    start = Start(
+        source=begin,
+        place=Place(target.end),
+        announce=not is_known,
+        withdraw=withdraw,
+        begun=seen.due,
+    )
+    if seen.begun is not None and seen.begun.source_start < source.start:
+        return _overrun_begin(seen.begun, start, source)
+    return start
+
+
+def _overrun_begin(begun: Begun, start: Start, source: LogEnds) -> Stop:
+    """Name what the source has deleted since the begin, of which the target has nothing."""
+    return Stop(
+        state=PartitionState.RETENTION_OVERRUN,
+        reason=f"source begins at {source.start}, and was begun at {begun.source_start} by"
+        f" `start: {begun.start}`: offsets from there to {source.start - 1} were deleted, and the"
+        " target has nothing of them",
+        lost_records=source.start - begun.source_start,
+        skip_to=replace(start, left_out=source.start - begun.source_start),
+    )
 
 
 def _foreign(seen: Situation, start: Start) -> Stop:

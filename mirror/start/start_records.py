@@ -7,7 +7,13 @@ from typing import Final
 from mirror.map.map_log import RECORDS_A_WRITE, MapRecord
 from mirror.start.start_position import Start, Stop
 from mirror.state.partition import MirroredPartition
-from offset_translation.map_records import PieceStartKey, piece_start, run_start, withdrawal
+from offset_translation.map_records import (
+    PieceStartKey,
+    begun,
+    piece_start,
+    run_start,
+    withdrawal,
+)
 
 ALONG: Final = 1_000
 """More that is to be taken back, or told of runs, is so before."""
@@ -17,6 +23,8 @@ def map_records_of(partition: MirroredPartition, start: Start) -> list[MapRecord
     """Return the records that go with the beginning, in one write."""
     records: list[MapRecord] = [withdrawal(key) for key in start.withdraw]
     name = (partition.topic, partition.index)
+    if start.begun is not None:
+        records.append(begun(*name, start.begun))
     records += [run_start(*name, place=place, target_start=target) for place, target in start.runs]
     if start.announce:
         records.append(

@@ -33,6 +33,7 @@ from mirror.state.wakeups import FlowWakeups
 from mirror.state.work_share import WorkShare
 from mirror.topics.changes import Applied, apply_acceptable
 from mirror.topics.choice import wanted_topics
+from mirror.topics.first_look import look_first
 from mirror.topics.gone_topics import GoneTopics, exists
 from mirror.topics.leaders import follow_leaders, is_positioning
 from mirror.topics.lone_topics import LoneTopics
@@ -155,6 +156,8 @@ class Discovery:
         hidden = await hidden_topics(self._links.source_admin, known - source.topics.keys())
         self._missing.stop_missing(source, hidden, now_ms())
         if leads:
+            current, reverse = self._config.current, self._parts.reverse
+            await look_first(current, wanted.values(), reverse, self._map_log, now_ms())
             target = await self._shape_target(wanted)
             await self._gone.delete_due(source.topics.keys() | hidden, target, now_ms())
             await self._recreated.remember(wanted.values(), self._created)

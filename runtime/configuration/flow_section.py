@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from runtime.configuration.flow_start import EARLIEST, FlowStart, parse_start
 from runtime.configuration.reading.section import Section
 from runtime.configuration.topic_names import DEFAULT_SEPARATOR, HEARTBEATS, SEPARATOR, TopicNames
 
@@ -73,6 +74,10 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "groups.include": "Patterns; a group's positions are translated if its whole name matches "
         "one.",
         "groups.exclude": "Patterns of groups that are left out.",
+        "start": "From where the partitions are mirrored that are there when the flow first runs: "
+        "`earliest`, `latest`, or the first record of a time (`2026-01-31T08:00:00Z`). What comes "
+        "into the flow later begins at its first record. See "
+        "[where a flow starts](../operate/mirror.md#where-a-flow-starts).",
         "replication_factor": "The replication factor of topics that the mirror creates. Without "
         "it the mirror takes the source's.",
         "fetch_max_bytes": "The size of one fetch.",
@@ -219,6 +224,8 @@ class FlowConfig:
     group_poll_interval_ms: int
     balance_interval_ms: int = 30_000
     """How often workers that share the flow look whether they carry about the same."""
+    start: FlowStart = EARLIEST
+    """From where the partitions are mirrored that are there when the flow first runs."""
     policies: Mapping[str, Policy] = field(default_factory=dict)
     """By cause, a key of POLICIES; what is not there stops."""
     diverged_folder: Path = Path(DIVERGED_FOLDER)
@@ -355,6 +362,7 @@ def read_flow(section: Section, clusters: Collection[str]) -> FlowConfig:
         target=target,
         topics=_read_patterns(section, "topics", EXCLUDED_TOPICS),
         groups=_read_patterns(section, "groups", EXCLUDED_GROUPS),
+        start=_start(section),
         replication_factor=section.optional_integer("replication_factor", least=1, most=32767),
         fetch_max_bytes=section.integer(
             "fetch_max_bytes", 16 * mebibyte, least=1024, most=MOST_FETCH_BYTES
@@ -400,6 +408,14 @@ def read_flow(section: Section, clusters: Collection[str]) -> FlowConfig:
         section.complain("active_active", "with `names: prefixed` there is nothing to say it for")
     section.finish()
     return _without_heartbeats(flow)
+
+
+def _start(section: Section) -> FlowStart:
+    try:
+        return parse_start(section.time_or_word("start", EARLIEST.text))
+    except ValueError as problem:
+        section.complain("start", str(problem))
+        return EARLIEST
 
 
 def _separator(section: Section) -> str:

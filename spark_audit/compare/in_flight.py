@@ -84,7 +84,7 @@ def _taken(bounds: PartitionBounds) -> int:
     """Return how many of the source's first records the target has had, for certain."""
     if bounds.is_both_ways or not bounds.target.start:
         return 0
-    return max(0, bounds.mirrored_stop - bounds.source.start)
+    return max(0, bounds.mirrored_stop - bounds.source_gone)
 
 
 def _by_age(one: Judgement, bounds: PartitionBounds, *, taken_ms: int, limit_ms: int) -> Judgement:

@@ -190,7 +190,8 @@ def _log(settling: _Settling, side: Side) -> bool:
 def holes_before(bounds: PartitionBounds, side: Side) -> list[ScanRow]:
     """Return the offsets before a log's start, which retention or DeleteRecords took."""
     start = bounds.source.start if side is Side.SOURCE else bounds.target.start
-    if start == 0:
+    gone = bounds.source_gone if side is Side.SOURCE else bounds.target.start
+    if gone == 0:
         return []
     return [ScanRow(RowKind.HOLE.value, 0, start, start, reason=HoleReason.RETENTION.name)]
 
@@ -240,14 +241,14 @@ def _records(
     of_source, of_target = sinks
     return WindowRecords(
         bracket=Bracket(
-            window.source_start - 1,
+            max(window.source_start, bounds.source_begin) - 1,
             window.source_stop,
             window.target_start - 1,
             window.target_stop,
         ),
         is_last=window.is_last,
-        is_cut=begins_logs and (bounds.source.start > 0 or bounds.target.start > 0),
-        source_begin=bounds.source.start if begins_logs else 0,
+        is_cut=begins_logs and (bounds.source_gone > 0 or bounds.target.start > 0),
+        source_begin=bounds.source_gone if begins_logs else 0,
         target_begin=bounds.target.start if begins_logs else 0,
         source=Records(offsets=of_source.offsets, digests=of_source.digests),
         target=Records(offsets=of_target.offsets, digests=of_target.digests),
@@ -265,7 +266,7 @@ def _tells(settling: _Settling, rest: Rest, near: WindowRecords) -> bool:
     if rest.side is Side.TARGET:
         head = sum(len(gap.target) for gap in begins)
         is_one_sided = not any(gap.source for gap in begins)
-        return is_one_sided and rest.records + head <= settling.bounds.source.start
+        return is_one_sided and rest.records + head <= settling.bounds.source_gone
     head = sum(len(gap.source) for gap in begins)
     is_one_sided = not any(gap.target for gap in begins)
     return is_one_sided and rest.records + head <= settling.bounds.target.start

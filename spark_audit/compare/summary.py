@@ -92,7 +92,7 @@ def partition_summary(
     return {
         "topic": bounds.topic,
         "partition": bounds.partition,
-        "source_start": bounds.source.start,
+        "source_start": bounds.whole_source_start,
         "source_stop": bounds.source.stop,
         "target_start": min(bounds.target.start, bounds.mirrored_stop),
         "target_stop": bounds.mirrored_stop,
@@ -111,6 +111,7 @@ def partition_summary(
             (one.source_offset for one in waiting if one.source_offset is not None), default=None
         ),
         **{name: reasons[reason] for name, reason in EXPLANATIONS.items()},
+        "before_start": 0 if bounds.before_start is None else bounds.before_start.offsets,
         "not_compared_source": sum(one.records for one in untold if one.source_offset is not None),
         "not_compared_target": sum(one.records for one in untold if one.source_offset is None),
         "not_compared_reason": untold[0].reason if untold else None,

@@ -25,6 +25,7 @@ class Share(Enum):
     ELSEWHERE = "compared by the other direction"
     WRITTEN_AGAIN = "written again after a promotion"
     SET_ASIDE = "set aside as divergent"
+    BEFORE_START = "before the flow's start"
     IN_FLIGHT = "in flight"
     OVERDUE = "overdue"
     UNREADABLE = "corrupt or missing"
@@ -45,6 +46,7 @@ _EXPLAINED: Final = frozenset(
         Share.ELSEWHERE,
         Share.WRITTEN_AGAIN,
         Share.SET_ASIDE,
+        Share.BEFORE_START,
     }
 )
 _OF_HOLES: Final = {
@@ -62,6 +64,8 @@ def coverage(row: Mapping[str, Any], side: str) -> Counter[Share]:
     for reason in HoleReason:
         gap = Share.COMPACTION if row[f"{side}_compacted"] else Share.UNREADABLE
         shares[_OF_HOLES.get(reason, gap)] += row[f"{side}_{reason.name.lower()}_offsets"]
+    if side == "source":
+        shares[Share.BEFORE_START] = row.get("before_start", 0)  # older results have none
     read = row[f"{side}_records"] + sum(shares.values())
     of_records = _of_source(row) if side == "source" else _of_target(row)
     shares[Share.COMPARED] = row[f"{side}_records"] - sum(of_records.values())

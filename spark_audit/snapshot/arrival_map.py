@@ -7,6 +7,7 @@ from typing import Final
 from offset_translation import MapState, map_topic_name
 from offset_translation.binary import MalformedRecord
 from offset_translation.map_records import (
+    FlowBegunKey,
     MirrorProducerKey,
     SourceTopicKey,
     WriterKey,
@@ -98,7 +99,7 @@ def _says_else(state: MapState, record: Record, partitions: Collection[TopicPart
     except MalformedRecord:
         return False
     match key:
-        case MirrorProducerKey() | WriterKey():
+        case MirrorProducerKey() | WriterKey() | FlowBegunKey():
             return False
         case SourceTopicKey(topic=topic):
             is_ours = any(one.topic == topic for one in partitions)

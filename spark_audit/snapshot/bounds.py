@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from offset_translation import OffsetMap
+from offset_translation.map_records import Begun
 from spark_audit.snapshot.different_rights import DifferentRight
 from spark_audit.snapshot.origins import Brought, Part
 from spark_audit.snapshot.seals import Promotion, Seal
@@ -62,6 +63,23 @@ class Promise:
         return f"the mirror had brought all before offset {self.source_end} by {at}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeforeStart:
+    """Records of the source that a flow leaves there on purpose: those before its `start`."""
+
+    log_start: int
+    """Where the source's log begins; the bounds begin at `begin`, or behind it."""
+    begin: int
+    """The source offset at which the mirror began, as its map says."""
+    start: str
+    """The `start` by which it did."""
+
+    @property
+    def offsets(self) -> int:
+        """Return of how many offsets the source may have records that are not carried."""
+        return max(0, self.begin - self.log_start)
+
+
 class GroupPlace(NamedTuple):
     """One group's positions in one partition, on both sides."""
 
@@ -93,6 +111,8 @@ class PartitionBounds:
     the `.diverged` topic on the target."""
     target_topic: str | None = None
     """The topic's name on the target, where that is another one than on the source."""
+    before_start: BeforeStart | None = None
+    """What the flow leaves on the source on purpose; `source` begins behind it."""
 
     @property
     def is_both_ways(self) -> bool:
@@ -103,6 +123,21 @@ class PartitionBounds:
         """Return whether the record at a source offset was set aside, and is there."""
         index = bisect_right(self.set_aside, source_offset, key=lambda part: part[0]) - 1
         return index >= 0 and source_offset < self.set_aside[index][1]
+
+    @property
+    def source_begin(self) -> int:
+        """Return the source offset at which the mirror began."""
+        return 0 if self.before_start is None else self.before_start.begin
+
+    @property
+    def source_gone(self) -> int:
+        """Return how many offsets at the source's beginning are gone and may have been mirrored."""
+        return self.source.start - min(self.source_begin, self.source.start)
+
+    @property
+    def whole_source_start(self) -> int:
+        """Return where the source's log begins, with what the flow leaves there on purpose."""
+        return self.source.start if self.before_start is None else self.before_start.log_start
 
     @property
     def mirrored_stop(self) -> int:
@@ -124,7 +159,7 @@ class PartitionBounds:
             case Side.NATIVE:
                 return self.target, max(self.target.start, self.mirrored_stop), self.target.stop
             case Side.RETURNED:
-                start = self.source.start if self.is_both_ways else self.source.stop
+                start = self.whole_source_start if self.is_both_ways else self.source.stop
                 return self.source, start, self.source.stop
 
     def place(self, side: Side) -> TopicPartition:
@@ -210,6 +245,20 @@ class Snapshot:
 
 
 NOTHING: Final[Mapping[TopicPartition, Brought]] = MappingProxyType({})
+
+
+def begun_behind(bounds: PartitionBounds, begun: Begun | None) -> PartitionBounds:
+    """Return the bounds from the begin on of a partition of which the source keeps what is before.
+
+    What is before it is neither lost nor compared: it is explained, and counted.
+    """
+    if begun is None:
+        return bounds
+    log = bounds.source
+    left = BeforeStart(
+        log_start=log.start, begin=min(begun.source_start, log.stop), start=begun.start
+    )
+    return replace(bounds, source=replace(log, start=max(log.start, left.begin)), before_start=left)
 
 
 def join_bounds(

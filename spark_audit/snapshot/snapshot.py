@@ -30,6 +30,7 @@ from spark_audit.snapshot.bounds import (
     PartitionBounds,
     Promise,
     Snapshot,
+    begun_behind,
     join_bounds,
 )
 from spark_audit.snapshot.cluster_bounds import (
@@ -45,6 +46,7 @@ from spark_audit.snapshot.promises import GroupPlaces, group_places, promises
 from spark_audit.snapshot.rights import ask_rights
 from spark_audit.snapshot.seals import CannotTell, Promotion, promotion_of
 from spark_audit.snapshot.set_aside import read_set_aside
+from spark_audit.snapshot.side import Side
 from spark_audit.snapshot.topic_settings import (
     DifferentSetting,
     different_settings,
@@ -160,13 +162,17 @@ def _joined(
     promotion: Promotion | None,
     brought: "_Brought",
 ) -> tuple[PartitionBounds, ...]:
-    return join_bounds(
+    joined = join_bounds(
         on_source.logs,
         on_target.logs,
         promotion,
         brought.to_source,
         brought.to_target,
         brought.set_aside,
+    )
+    begins = brought.state.begins
+    return tuple(
+        begun_behind(one, begins.of(one.place(Side.SOURCE), one.source.topic_id)) for one in joined
     )
 
 

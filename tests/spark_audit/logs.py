@@ -12,6 +12,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from offset_translation import OffsetMap
+from offset_translation.map_records import Begun
 from spark_audit.compare.judgements import ARROW_JUDGED, failure_of, table_of
 from spark_audit.compare.key_ends import KeyEnds, compare_ends
 from spark_audit.compare.settling import Differences, settle
@@ -27,6 +28,7 @@ from spark_audit.snapshot.bounds import (
     Promise,
     SeenEnd,
     Snapshot,
+    begun_behind,
 )
 from spark_audit.snapshot.origins import Brought
 from spark_audit.snapshot.seals import Seal
@@ -115,6 +117,8 @@ class Pair:
     source_seen: SeenEnd | None = None
     promise: Promise | None = None
     set_aside: tuple[tuple[int, int], ...] = ()
+    begun: Begun | None = None
+    """Where the flow began, by its `start`."""
     places: tuple[GroupPlace, ...] = ()
     pieces: list[tuple[int, int]] | None = None
     """The map: where pieces begin on both sides; None if there is none."""
@@ -137,18 +141,21 @@ def snapshot_of(pairs: Pairs, promotion: int | None = None) -> Snapshot:
         taken_ms=1_700_000_000_000,
         promotion=promotion,
         partitions=tuple(
-            PartitionBounds(
-                topic=topic,
-                partition=partition,
-                source=pair.source.bounds(),
-                target=pair.target.bounds(),
-                seal=pair.seal,
-                seen=pair.seen,
-                source_seen=pair.source_seen,
-                promise=pair.promise,
-                set_aside=pair.set_aside,
-                to_source=pair.to_source,
-                to_target=pair.to_target,
+            begun_behind(
+                PartitionBounds(
+                    topic=topic,
+                    partition=partition,
+                    source=pair.source.bounds(),
+                    target=pair.target.bounds(),
+                    seal=pair.seal,
+                    seen=pair.seen,
+                    source_seen=pair.source_seen,
+                    promise=pair.promise,
+                    set_aside=pair.set_aside,
+                    to_source=pair.to_source,
+                    to_target=pair.to_target,
+                ),
+                pair.begun,
             )
             for (topic, partition), pair in sorted(pairs.items())
         ),

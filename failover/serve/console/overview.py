@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from failover.automatic.votes import vote_lines
+from failover.planning.before_start import not_carried
 from failover.planning.loss import Loss
 from failover.planning.readiness import Readiness
 from failover.serve.console.audits import AuditSeen, audit_line
@@ -240,6 +241,8 @@ def _lost_says(loss: Loss) -> tuple[str, str]:
     if loss.age_s is None:
         return "unsure", "Not known"
     if not loss.at_least and not loss.unknown:
+        if loss.before_start:
+            return "unsure", "Records before the flow's start"
         return "good", "No record that is known of"
     return "bad", f"At least {counted(loss.at_least, 'record')}"
 
@@ -255,7 +258,8 @@ def _loss(loss: Loss) -> str:
             f"; of {len(loss.unknown):,} of {counted(len(loss.partitions), 'partition')} it is not"
             " known for sure"
         )
-    return said + "."
+    stays = not_carried(loss.before_start)
+    return f"{said}; {stays}." if stays else f"{said}."
 
 
 # --- sites and flows ------------------------------------------------------------------------------

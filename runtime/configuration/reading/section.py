@@ -136,6 +136,17 @@ class Section:
         read = partial(self._text, key, default)
         return read() if default is None else self.attempt(read, default)
 
+    def time_or_word(self, key: str, default: str) -> str:
+        """Return a text, or a time as the file has it: YAML takes one without quotes for its own.
+
+        The caller reads it.
+        """
+        self._ask(key, "text", default, TEXT)
+        node = self.values.get(key)
+        if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:timestamp":
+            return str(node.value)
+        return self.attempt(partial(self._text, key, default), default)
+
     def optional_string(self, key: str) -> str | None:
         """Return a text that is not empty, None when the key is absent."""
         self._ask(key, "text", NO_DEFAULT, TEXT)

@@ -266,6 +266,17 @@ def test_a_protocol_before_an_address_is_skipped_as_kafkas_clients_do(tmp_path: 
 
 
 @pytest.mark.parametrize(
+    "key",
+    ["auto.offset.reset", "consumer.auto.offset.reset", "dc1->dc2.consumer.auto.offset.reset"],
+)
+def test_where_new_partitions_begin_is_imported(key: str, tmp_path: Path) -> None:
+    document, notes = imported(tmp_path, f"{key} = latest\n")
+    assert flow(document)["start"] == "latest"
+    assert any(note.startswith(f"mm2.properties:6: {key}: imported as") for note in notes)
+    assert "start" not in flow(imported(tmp_path, f"{key} = earliest\n")[0])
+
+
+@pytest.mark.parametrize(
     ("more", "complaint"),
     [
         ("topics = [a-z&&[^b]]+\n", ":6: topics: '[a-z&&[^b]]+': Possible set intersection"),
@@ -273,6 +284,7 @@ def test_a_protocol_before_an_address_is_skipped_as_kafkas_clients_do(tmp_path: 
         ("topics = ord[ers", ":6: topics: 'ord[ers': "),
         ("replication.factor = 0", ":6: replication.factor: '0' is not 1 or more"),
         ("dc1.consumer.isolation.level = any", ":6: dc1.consumer.isolation.level: 'any' is no"),
+        ("dc1->dc2.consumer.auto.offset.reset = none", ": 'none' is neither earliest nor latest"),
         ("replication.factor = two", ":6: replication.factor: 'two' is not a whole number"),
         ("replication.policy.class = com.acme.Own", ":6: replication.policy.class: how com.acme"),
         ("clusters = dc1", ":6: clusters: needs two clusters"),
