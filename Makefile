@@ -9,10 +9,10 @@ export PYTHONDONTWRITEBYTECODE :=
 # built all the same, and would not warn of it again: so what failed is built anew.
 SITE := $(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky --quiet -b html docs build/docs || { rm -rf build/docs; exit 1; }
 
-.PHONY: help setup run demo test check interop interop-quick bench profile drill fuzz format lock sbom dist docs clean
+.PHONY: help setup run demo test check interop interop-quick bench profile drill fuzz format lock sbom dist docs alerts clean
 
 help:
-	@echo "make run | make demo [DISASTER=1] [SECURED=1] | make test | make check | make format | make lock | make sbom | make dist [KERNEL=1] | make docs | make clean"
+	@echo "make run | make demo [DISASTER=1] [SECURED=1] | make test | make check | make format | make lock | make sbom | make dist [KERNEL=1] | make docs | make alerts DOCS=URL | make clean"
 	@echo "make interop [SECURED=1] | make interop-quick [SECURED=1] | make bench [QUICK=1] [ONLY=mirror|broker|offsets|audit|replicated|drain|audit-growth|forward] [RUNS=n] [AGAINST=REV] | make profile WHAT=mirror|broker"
 	@echo "make drill [MIRROR=1|TOKENS=1 [LIFE=n]|AUDIT=1 [FAULTS=n]|FAILOVER=1 [APACHE=1|SECURED=1] [ROUNDS=n]] [SEED=n] [SECONDS=n] [PARTITIONS=n] | make fuzz [SEED=n] [FRAMES=n] [CHUNKS=n] [EACH=n [ONLY=Fetch]]"
 
@@ -62,6 +62,14 @@ check: setup
 	$(BIN)/lint-imports
 	$(SITE)
 	$(BIN)/pytest -q tests/docs tests/test_shared_builders.py tests/deploy/test_alerts.py::test_every_alert_is_tried
+
+# The alerts, each with a link to its runbook where DOCS has the site of `make docs`.
+ALERTS ?= build/alerts.yml
+alerts:
+	@case '$(DOCS)' in http*://*) ;; *) echo 'say where the site of make docs is served: make alerts DOCS=https://docs.internal/kafka-dr' >&2; exit 2;; esac
+	@mkdir -p $(dir $(ALERTS))
+	@sed -E 's|(runbook_url: )docs/(runbooks/[a-z-]+)\.md#|\1$(DOCS:%/=%)/\2.html#|' deploy/prometheus/alerts.yml > $(ALERTS)
+	@echo $(ALERTS)
 
 # Beside Apache Kafka, MirrorMaker 2 and foreign clients; Maven fetches the peers into build/peers.
 # SECURED=1: our programs reach both sites over TLS and SASL, where a file of tests has two.

@@ -161,7 +161,7 @@ def _alerts() -> str:
 def _alert(rule: dict[str, Any]) -> tuple[str, str, str, str]:
     notes = rule["annotations"]
     words = [sentence(notes[part]) for part in ("summary", "description") if part in notes]
-    runbook = notes["runbook_url"].partition("/runbooks/")[2].replace(".html", ".md")
+    runbook = notes["runbook_url"].partition("/runbooks/")[2]
     return (
         f"[{literal(rule['alert'])}](../runbooks/{runbook})",
         rule["labels"]["severity"],

@@ -14,8 +14,8 @@ import yaml
 from tests.deploy.promtool import find_promtool
 
 ALERTS = Path(__file__).parents[2] / "deploy" / "prometheus" / "alerts.yml"
-RUNBOOKS: Final = ALERTS.parents[2] / "docs" / "runbooks"
-WHERE_DOCS_ARE: Final = "https://docs.example.com/kafka-dr"
+ROOT: Final = ALERTS.parents[2]
+RUNBOOKS: Final = ROOT / "docs" / "runbooks"
 PROMTOOL: Final = find_promtool()
 ALL_THE_TIME: Final = "x460"
 """More than an hour of samples, 15 s apart; of a case of hours, more than a day."""
@@ -463,9 +463,25 @@ def test_every_alert_is_tried() -> None:
 def test_every_alert_leads_to_its_heading_in_a_runbook() -> None:
     for rule in rules():
         name, url = rule["alert"], rule["annotations"]["runbook_url"]
-        page, _, anchor = url.removeprefix(f"{WHERE_DOCS_ARE}/runbooks/").partition(".html#")
+        page, _, anchor = url.partition("#")
+        assert (ROOT / page).parent == RUNBOOKS
         assert anchor == name.lower(), name
-        assert f"\n### {name}\n" in (RUNBOOKS / f"{page}.md").read_text(), name
+        assert f"\n### {name}\n" in (ROOT / page).read_text(), name
+
+
+def test_alerts_lead_to_where_the_site_is_served(tmp_path: Path) -> None:
+    served = tmp_path / "alerts.yml"
+    command = ["make", "-s", "alerts", f"ALERTS={served}"]
+    subprocess.run([*command, "DOCS=https://docs.internal/dr/"], cwd=ROOT, check=True)
+    [group] = yaml.safe_load(served.read_text())["groups"]
+    for rule, linked in zip(rules(), group["rules"], strict=True):
+        page, _, anchor = rule["annotations"].pop("runbook_url").partition("#")
+        url = f"https://docs.internal/dr/runbooks/{Path(page).stem}.html#{anchor}"
+        assert linked["annotations"].pop("runbook_url") == url
+        assert linked == rule, "nothing else changes"
+    nowhere = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert nowhere.returncode != 0
+    assert "DOCS=https://" in nowhere.stderr
 
 
 def test_every_heading_of_an_alert_is_one_of_an_alert() -> None:

@@ -48,8 +48,9 @@ Step = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunbookCommand:
-    """A command of a page."""
+    """A command of a page; of none where a test gives it of itself."""
 
+    page: str = ""
     part: str
     words: tuple[str, ...]
     status: int
@@ -66,7 +67,7 @@ def commands(page: str) -> list[RunbookCommand]:
                 match = STATUS.match(line)
                 assert match is not None
                 words, status = tuple(shlex.split(match["command"])), int(match["status"] or 0)
-                found.append(RunbookCommand(part=title, words=words, status=status))
+                found.append(RunbookCommand(page=page, part=title, words=words, status=status))
     return found
 
 
@@ -84,6 +85,7 @@ def told(stack: Stack, command: RunbookCommand) -> "subprocess.CompletedProcess[
     )
     with (stack.folder / "told.jsonl").open("a") as file:
         line = {
+            "page": command.page,
             "words": command.words,
             "status": done.returncode,
             "said": done.stdout + done.stderr,
