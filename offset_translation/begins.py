@@ -20,8 +20,8 @@ class Begins:
     """What the map topic says of begins; nothing where all begins at its first record."""
 
     def __init__(self) -> None:
-        self.flows: dict[str, int] = {}
-        """When the flow of each set of topics, "" for all, began: milliseconds."""
+        self._flows: dict[tuple[str, str], int] = {}
+        """When the flow of each set of topics began, by the registry of its writer as well."""
         self.due: dict[TopicPartition, UUID] = {}
         """The source topics of partitions that begin by the flow's `start`."""
         self.begun: dict[TopicPartition, Begun] = {}
@@ -30,8 +30,8 @@ class Begins:
     def replay(self, key: BeginKey, field: Field | None) -> None:
         """Apply one record; without a field it takes back what was said under the key."""
         match key, field:
-            case FlowBegunKey(topic_set=topic_set), int(at_ms):
-                self.flows[topic_set] = at_ms
+            case FlowBegunKey(registry=registry, topic_set=topic_set), int(at_ms):
+                self._flows[registry, topic_set] = at_ms
             case StartDueKey(), UUID() as topic_id:
                 self.due[TopicPartition(key.topic, key.partition)] = topic_id
             case BegunKey(), Begun() as begun:
@@ -42,14 +42,19 @@ class Begins:
 
     def _withdraw(self, key: BeginKey) -> None:
         match key:
-            case FlowBegunKey(topic_set=topic_set):
-                self.flows.pop(topic_set, None)
+            case FlowBegunKey(registry=registry, topic_set=topic_set):
+                self._flows.pop((registry, topic_set), None)
             case StartDueKey(topic=topic, partition=partition):
                 self.due.pop(TopicPartition(topic, partition), None)
             case BegunKey(topic=topic, partition=partition):
                 self.begun.pop(TopicPartition(topic, partition), None)
             case _:
                 assert_never(key)
+
+    @property
+    def sets_begun(self) -> frozenset[str]:
+        """Return the sets of topics whose flows have begun, "" for all topics."""
+        return frozenset(topic_set for _, topic_set in self._flows)
 
     def of(self, partition: TopicPartition, topic_id: UUID) -> Begun | None:
         """Return where a partition of this source topic was begun; None at its first record.
@@ -62,8 +67,8 @@ class Begins:
     def value_of(self, key: BeginKey) -> Field | None:
         """Return what was said under a key; None without it."""
         match key:
-            case FlowBegunKey(topic_set=topic_set):
-                return self.flows.get(topic_set)
+            case FlowBegunKey(registry=registry, topic_set=topic_set):
+                return self._flows.get((registry, topic_set))
             case StartDueKey(topic=topic, partition=partition):
                 return self.due.get(TopicPartition(topic, partition))
             case BegunKey(topic=topic, partition=partition):

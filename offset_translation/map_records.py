@@ -22,7 +22,8 @@ with an int16 kind, values with an int16 version (0):
                             mirrored; it lies in the topic's `.diverged` topic on both sites
     kind 9  writer          key: 16 bytes id of its registry       value: int64 number: a writer
                             begins here; it says nothing of the mirrored stream
-    kind 10 flow begun      key: string set of topics, empty for all
+    kind 10 flow begun      key: string id of the writer's registry, string set of topics, empty for
+                            all
                             value: int64 time in milliseconds: what comes into the flow from now on
                             begins at its first record, whatever the flow's `start` says
     kind 11 start due       key: string topic, int32 partition
@@ -154,8 +155,12 @@ class SourceTopicKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowBegunKey:
-    """The flow of a set of topics, "" for all, has looked for the first time."""
+    """The flow of a set of topics, "" for all, has looked for the first time.
 
+    Pairs of other topics may have their maps in the same topic, so each has its own key.
+    """
+
+    registry: str
     topic_set: str
 
 
@@ -301,9 +306,10 @@ def set_aside(
     return encode_key(key), struct.pack(">hq", VALUE_VERSION, source_end)
 
 
-def flow_begun(topic_set: str | None, at_ms: int) -> tuple[bytes, bytes]:
+def flow_begun(registry: str, topic_set: str | None, at_ms: int) -> tuple[bytes, bytes]:
     """Return key and value that say that a flow has looked for the first time."""
-    return encode_key(FlowBegunKey(topic_set=topic_set or "")), encode_value(at_ms)
+    key = FlowBegunKey(registry=registry, topic_set=topic_set or "")
+    return encode_key(key), encode_value(at_ms)
 
 
 def start_due(topic: str, partition: int, topic_id: UUID) -> tuple[bytes, bytes]:
@@ -352,10 +358,11 @@ def encode_key(key: MapKey) -> bytes:
             return struct.pack(">h", kind) + put_string(topic) + struct.pack(">iq", index, number)
         case MirrorProducerKey(producer_id=producer_id):
             return struct.pack(">hq", KeyKind.MIRROR_PRODUCER, producer_id)
-        case SourceTopicKey(topic=name):
-            return struct.pack(">h", KeyKind.SOURCE_TOPIC) + put_string(name)
-        case FlowBegunKey(topic_set=name):
-            return struct.pack(">h", KeyKind.FLOW_BEGUN) + put_string(name)
+        case SourceTopicKey(topic=topic):
+            return struct.pack(">h", KeyKind.SOURCE_TOPIC) + put_string(topic)
+        case FlowBegunKey(registry=registry, topic_set=topic_set):
+            names = put_string(registry) + put_string(topic_set)
+            return struct.pack(">h", KeyKind.FLOW_BEGUN) + names
         case (
             ReachedKey(topic=topic, partition=index)
             | TrimmedKey(topic=topic, partition=index)
@@ -365,8 +372,8 @@ def encode_key(key: MapKey) -> bytes:
         ):
             kind = _OF_PARTITION[type(key)]
             return struct.pack(">h", kind) + put_string(topic) + struct.pack(">i", index)
-        case WriterKey(registry=registry):
-            return struct.pack(">h", KeyKind.WRITER) + registry
+        case WriterKey(registry=raw):
+            return struct.pack(">h", KeyKind.WRITER) + raw
         case _:
             assert_never(key)
 
@@ -419,7 +426,7 @@ def _key_of_no_partition(number: int, cursor: RecordCursor) -> MapKey:
         case KeyKind.WRITER:
             return WriterKey(cursor.raw(16))
         case KeyKind.FLOW_BEGUN:
-            return FlowBegunKey(topic_set=cursor.string())
+            return FlowBegunKey(registry=cursor.string(), topic_set=cursor.string())
         case _:
             raise MalformedRecord(f"unknown kind {number} of map record")
 

@@ -35,7 +35,7 @@ RECORDS: Final = (
     ("target topic", map_records.target_topic("orders", 3, UUID(int=0x5678))),
     ("set aside", map_records.set_aside("orders", 3, source_start=52, source_end=57)),
     ("writer", number_record(Registration("12" * 16, 7))),
-    ("flow begun", map_records.flow_begun(None, 1_769_846_400_000)),
+    ("flow begun", map_records.flow_begun("12" * 16, None, 1_769_846_400_000)),
     ("start due", map_records.start_due("orders", 3, UUID(int=0x1234))),
     (
         "begun",

@@ -123,6 +123,11 @@ class MapLog:
         assert self._writer is not None, "the map is loaded first"
         return self._writer
 
+    @property
+    def registry(self) -> str:
+        """The id of the registry of our writers; "" before it is loaded."""
+        return self._newest.registry
+
     async def load(self) -> None:
         """Create the topic if need be, read it, and get a producer id to write it with."""
         await ensure_map_topic(self._target, self.topic, self._replication_factor)

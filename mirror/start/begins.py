@@ -38,7 +38,7 @@ def has_begun(state: MapState, config: FlowConfig) -> bool:
     A flow of the whole file may have begun before its topics were parted into sets.
     """
     return (
-        not state.begins.flows.keys().isdisjoint({config.topic_set or "", ""})
+        not state.begins.sets_begun.isdisjoint({config.topic_set or "", ""})
         or any(map(config.mirrors, state.topic_ids))
         or any(config.mirrors(one.topic) for one, pieces in state.maps.items() if len(pieces))
     )

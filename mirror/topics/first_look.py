@@ -40,7 +40,7 @@ async def look_first(
         return
     due = first_due(config, topics, follows=follows(config, reverse))
     await map_log.write_many(due)
-    await map_log.write(lambda: [flow_begun(config.topic_set, now_ms)])
+    await map_log.write(lambda: [flow_begun(map_log.registry, config.topic_set, now_ms)])
     if due:
         _LOG.info(
             "%s: begins: %d partitions by `start: %s`", config.name, len(due), config.start.text

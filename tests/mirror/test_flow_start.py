@@ -7,6 +7,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from offset_translation.map_records import map_topic_name
 from offset_translation.map_state import MapState
+from tests.commands import run_mirror_command
 from tests.failover.two_sites import (
     QUIET,
     Sites,
@@ -54,7 +55,10 @@ def test_a_mirror_killed_between_its_begin_and_its_first_record_goes_on_from_the
     create_topic(sites.dc1, "start-old")
     produce(sites.dc1, "start-old", range(5))
     commit_by_hand(sites.dc1, "start-readers", "start-old", 2)
-    with run_mirror(configure(sites, tmp_path, "start-.*", "start: latest")) as mirror:
+    file = configure(sites, tmp_path, "start-.*", "start: latest")
+    said = run_mirror_command("check", file).stdout
+    assert "would begin 1 partitions by `start: latest`: up to 5 records before it are" in said
+    with run_mirror(file) as mirror:
         line = mirror.wait_state("start-old", "streaming")
         assert (line["begun_at"], line["begun_by"], line["lag_records"]) == (5, "latest", 0)
         assert begun(sites, "start-old") == 5, "durable before anything is forwarded"
@@ -70,6 +74,7 @@ def test_a_mirror_killed_between_its_begin_and_its_first_record_goes_on_from_the
             mirror.wait_mirrored(topic, end, index)
         wait_until("a place", lambda: committed(sites.dc2, "start-readers", "start-old") == 0)
         assert mirror.stop() == 0
+    assert "began 1 partitions by `start: latest`" in run_mirror_command("check", file).stdout
     assert values_of(read_all(sites.dc2, "start-old")) == [5, 6, 7]
     assert values_of(read_all(sites.dc2, "start-old", 1)) == [0, 1, 2], "a partition added later"
     assert values_of(read_all(sites.dc2, "start-new")) == [0, 1, 2, 3], "a topic made later"

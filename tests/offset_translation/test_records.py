@@ -21,10 +21,47 @@ from wire.topic_partition import TopicPartition
         st.builds(map_records.SealKey, topic=TOPICS, partition=INT32, target_end=INT64),
         st.builds(map_records.MirrorProducerKey, producer_id=INT64),
         st.builds(map_records.SourceTopicKey, topic=TOPICS),
+        st.builds(map_records.FlowBegunKey, registry=TOPICS, topic_set=TOPICS),
+        st.builds(map_records.StartDueKey, topic=TOPICS, partition=INT32),
+        st.builds(map_records.BegunKey, topic=TOPICS, partition=INT32),
     )
 )
 def test_keys_survive_the_round_trip(key: map_records.MapKey) -> None:
     assert map_records.decode_key(map_records.encode_key(key)) == key
+
+
+@given(
+    st.builds(
+        map_records.Begun,
+        source_start=INT64,
+        target_start=INT64,
+        topic_id=st.uuids(),
+        start=TOPICS,
+    ),
+    TOPICS,
+)
+def test_where_a_partition_was_begun_is_said_again_as_it_was_written(
+    begun: map_records.Begun, topic: str
+) -> None:
+    state = MapState()
+    records = [
+        map_records.begun(topic, 3, begun),
+        map_records.start_due(topic, 4, begun.topic_id),
+        map_records.flow_begun(topic, None, begun.source_start),
+    ]
+    for record in records:
+        state.replay(*record)
+    assert state.begins.of(TopicPartition(topic, 3), begun.topic_id) == begun
+    assert [state.records_of(key) for key, _ in records] == [[one] for one in records]
+    for key, _ in records:
+        state.replay(key, None)
+    assert [state.records_of(key) for key, _ in records] == [[], [], []]
+
+
+def test_another_pair_that_begins_in_the_same_topic_takes_nobodys_record_away() -> None:
+    """A cleaner keeps the last record of a key, and the mirror of each would write its own anew."""
+    ours, theirs = (map_records.flow_begun(one * 16, None, 5)[0] for one in ("ab", "cd"))
+    assert ours != theirs
 
 
 @given(

@@ -9,9 +9,12 @@ from mirror.clusters.admin import topic_configs
 from mirror.clusters.tail_reader import TailReader
 from mirror.map.map_log import MAP_SETTINGS, MapLog, MapUnwritable
 from offset_translation.map_records import (
+    Begun,
     MirrorProducer,
     Reached,
+    begun,
     decode_key,
+    flow_begun,
     map_topic_name,
     mirror_producer,
     piece_start,
@@ -20,6 +23,7 @@ from offset_translation.map_records import (
     seal,
     set_aside,
     source_topic,
+    start_due,
     target_topic,
     withdrawal,
 )
@@ -155,6 +159,9 @@ async def test_a_record_whose_key_a_client_has_written_outlasts_the_cleaner(
             source_topic("t", UUID(int=7)),
             target_topic("t", 0, UUID(int=8)),
             set_aside("t", 3, source_start=4, source_end=6),
+            flow_begun(map_log.registry, None, 5),
+            start_due("t", 4, UUID(int=7)),
+            begun("t", 0, Begun(source_start=5, target_start=0, topic_id=UUID(int=7), start="x")),
             mirror_producer(map_log.producer),
             number_record(map_log._newest),
         ]

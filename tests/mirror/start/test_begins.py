@@ -49,7 +49,7 @@ def due_state() -> MapState:
     """Return what the map says behind the first look of a flow that starts at the latest."""
     state = MapState()
     state.replay(*start_due(*WHERE, ID))
-    state.replay(*flow_begun(None, 5))
+    state.replay(*flow_begun("ab", None, 5))
     return state
 
 
@@ -166,11 +166,11 @@ def test_what_is_mirrored_anew_begins_at_the_first_record() -> None:
 
 def test_a_flow_has_begun_by_its_word_or_by_what_an_earlier_mirror_left() -> None:
     word, topics, pieces, of_others = (MapState() for _ in range(4))
-    word.replay(*flow_begun(None, 5))
+    word.replay(*flow_begun("ab", None, 5))
     topics.replay(*source_topic("t", ID))
     pieces.replay(*piece_start("t", 0, source_start=0, place=Place(0)))
     of_others.replay(*source_topic("elsewhere", ID))
-    of_others.replay(*flow_begun("payments", 5))
+    of_others.replay(*flow_begun("ab", "payments", 5))
     config = replace(LATEST, topics=PatternSet(include=(re.compile("t"),), exclude=()))
     assert [has_begun(one, config) for one in (word, topics, pieces)] == [True] * 3
     assert not has_begun(of_others, config)

@@ -61,7 +61,7 @@ async def test_only_what_is_there_when_the_flow_first_looks_begins_by_its_start(
         dc1.create_topic("old", 0, 0).topic_id = UUID(int=1)
         await looking.discover()
         first, due = written(dc2), map_log.state.begins.due
-    assert first == [StartDueKey(topic="old", partition=0), FlowBegunKey(topic_set="")]
+    assert first == [StartDueKey(topic="old", partition=0), FlowBegunKey(registry="", topic_set="")]
     assert due.keys() == {TopicPartition("old", 0)}, "neither the new topic nor the new partition"
 
 
@@ -73,7 +73,7 @@ async def test_a_flow_that_begins_at_the_earliest_stays_so_whatever_its_file_say
         looking._config.replace(replace(LATEST, start=parse_start("latest")))
         dc1.create_topic("new", 0)
         await looking.discover()
-        assert written(dc2) == [FlowBegunKey(topic_set="")]
+        assert written(dc2) == [FlowBegunKey(registry="", topic_set="")]
         assert has_begun(map_log.state, LATEST)
 
 
@@ -92,7 +92,7 @@ async def test_what_was_due_before_a_crash_is_looked_at_anew_until_the_flow_has_
 def test_a_flow_back_carries_all_once_the_other_direction_has_begun() -> None:
     reverse = ReverseFlow()
     assert not follows(LATEST, reverse)
-    reverse.replay(*flow_begun(None, 5))
+    reverse.replay(*flow_begun("ab", None, 5))
     assert follows(LATEST, reverse)
     assert not follows(replace(LATEST, is_active_active=True), reverse), "both begin by themselves"
 
