@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,9 +10,9 @@ from types import MappingProxyType
 from typing import Final
 
 from runtime.configuration.reading.section import Section
+from runtime.configuration.usable_keys import require_usable_ca
 from runtime.tokens.https_address import HttpsAddress, parse_https
-from wire.net.security import Secret, Tls, reveal
-from wire.net.tls_context import make_context, reason_of
+from wire.net.security import Secret, reveal
 
 STEPS_WITH_HOOKS: Final = ("announce", "fence", "stop-flow", "seal", "open-target")
 """The steps before the switch that can be taken back, and a hook with them."""
@@ -187,7 +186,9 @@ def _read_webhook(section: Section) -> Webhook | None:
     except ValueError as problem:
         key = "secret" if "secret" in section.values else "secret_file"
         raise section.error(key, str(problem)) from None
-    return Webhook(address=_address(section, url), secret=secret, ca=_usable_ca(section, ca))
+    address = _address(section, url)
+    require_usable_ca(section, "ca", ca)
+    return Webhook(address=address, secret=secret, ca=ca)
 
 
 def _address(section: Section, url: str) -> HttpsAddress:
@@ -195,12 +196,3 @@ def _address(section: Section, url: str) -> HttpsAddress:
         return parse_https(url)
     except ValueError as problem:
         raise section.error("url", str(problem)) from None
-
-
-def _usable_ca(section: Section, ca: Path | None) -> Path | None:
-    try:
-        make_context(Tls(ca=ca))
-    except OSError as problem:
-        why = reason_of(problem) if isinstance(problem, ssl.SSLError) else problem.strerror
-        raise section.error("ca", f"cannot be used: {why}") from None
-    return ca

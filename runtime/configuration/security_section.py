@@ -4,7 +4,6 @@ Secrets need not stand in the file: `${NAME}` is taken from the environment, and
 key with `_file` behind it that names a file. A complaint about a secret does not show it.
 """
 
-import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -16,6 +15,7 @@ from runtime.configuration.client_section import librdkafka_settings, read_clien
 from runtime.configuration.reading.section import Section
 from runtime.configuration.token_section import MEANINGS as TOKEN_MEANINGS
 from runtime.configuration.token_section import read_token_source
+from runtime.configuration.usable_keys import require_usable, require_usable_ca
 from runtime.process.extras import install_command
 from runtime.tokens.librdkafka import TokenCallback
 from wire.net.kerberos import is_available
@@ -29,7 +29,6 @@ from wire.net.security import (
     Tls,
     reveal,
 )
-from wire.net.tls_context import make_context, reason_of
 
 NONE_OF_TLS12: Final = "ECDHE-PSK-CHACHA20-POLY1305"
 """For librdkafka, which is not told of versions: OpenSSL offers this one to nobody without a key
@@ -99,18 +98,10 @@ def read_tls(section: Section) -> Tls:
         for key in ("key", "key_password", "key_password_file"):
             if key in section.values:
                 raise section.error(key, "is of no use without a certificate")
-    _try(section, "ca", Tls(ca=tls.ca))
-    _try(section, "certificate", tls)
+    require_usable_ca(section, "ca", tls.ca)
+    if tls.certificate is not None:
+        require_usable(section, "certificate", tls)
     return tls
-
-
-def _try(section: Section, key: str, tls: Tls) -> None:
-    try:
-        make_context(tls)
-    except ssl.SSLError as problem:
-        raise section.error(key, f"cannot be used: {reason_of(problem)}") from None
-    except OSError as problem:
-        raise section.error(key, f"cannot be used: {problem.strerror}") from None
 
 
 def _sasl(section: Section) -> AnySasl:

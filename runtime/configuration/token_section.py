@@ -1,17 +1,16 @@
 """The keys of a cluster's `sasl` that say where tokens come from."""
 
-import ssl
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
 from runtime.configuration.reading.section import Section
+from runtime.configuration.usable_keys import require_usable_ca
 from runtime.tokens.https_address import parse_https
 from runtime.tokens.token_command import TokenCommand
 from runtime.tokens.token_endpoint import TokenEndpoint
 from runtime.tokens.token_file import TokenFile
-from wire.net.security import Tls, TokenSource
-from wire.net.tls_context import make_context, reason_of
+from wire.net.security import TokenSource
 
 SOURCES: Final = ("token_file", "token_command", "token_endpoint")
 OF_ENDPOINT: Final = (
@@ -75,11 +74,7 @@ def _endpoint(sasl: Section) -> TokenEndpoint | None:
     sasl.require("client_secret", "client_secret_file", "token_endpoint_ca")
     if client_id is None or secret is None:
         raise sasl.missing("client_id" if client_id is None else "client_secret")
-    try:
-        make_context(Tls(ca=ca))
-    except OSError as problem:
-        why = reason_of(problem) if isinstance(problem, ssl.SSLError) else problem.strerror
-        raise sasl.error("token_endpoint_ca", f"cannot be used: {why}") from None
+    require_usable_ca(sasl, "token_endpoint_ca", ca)
     try:
         address = parse_https(url)
     except ValueError as problem:
