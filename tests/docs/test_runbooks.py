@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 
 from tests.docs.pages import ROOT, blocks
+from tests.interop.runbook_samples import samples_of
 
 RUNBOOKS: Final = ROOT / "docs" / "runbooks"
 PARTS: Final = (
@@ -17,8 +18,8 @@ PAGES: Final = sorted(page for page in RUNBOOKS.glob("*.md") if page.stem != "in
 
 
 def commands(text: str) -> list[str]:
-    """Return the lines of all blocks."""
-    return [line for block in blocks(text) for line in block.lines]
+    """Return the lines of all blocks of commands."""
+    return [line for block in blocks(text) if block.language != "text" for line in block.lines]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.stem))
@@ -27,6 +28,15 @@ def test_a_runbook_has_its_five_parts_with_commands(page: Path) -> None:
     assert tuple(re.findall(r"^## (.*)$", text, re.MULTILINE)) == PARTS
     for title in ("Look first", "How you know that it is done"):
         assert commands(text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]), title
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.stem))
+def test_each_command_has_a_sample_of_what_it_says(page: Path) -> None:
+    text = page.read_text()
+    given = {re.sub(r"  # \d: .*$", "", line) for line in commands(text)}
+    samples = samples_of(text)
+    assert samples.keys() == given, "`python -m tests.interop.runbook_samples` writes them"
+    assert all(samples.values())
 
 
 def test_every_runbook_is_in_the_list() -> None:

@@ -2,7 +2,7 @@
 
 A page's blocks of `sh` are its commands, in their order. A command ends with status 0, or with the
 one that a comment behind it names. Those below "How you know" are given again until they do, for a
-while: what they tell of needs its time.
+while: what they tell of needs its time. `runbook_samples` writes what they said into the pages.
 """
 
 import json
