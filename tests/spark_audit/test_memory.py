@@ -1,7 +1,7 @@
 """A worker's memory does not grow with the logs, nor with what differs between them.
 
-Executors of 1 GiB are to compare logs of 20 GiB and any difference. Here both are a thousandth of
-that, and so is what a worker looks at one by one.
+Executors of 1 GiB are to compare logs of 20 GiB and any difference. Here both are a two-thousandth
+of that, and so is what a worker looks at one by one.
 """
 
 import tracemalloc
@@ -22,14 +22,14 @@ from spark_audit.scan.scan_plan import ScanTask
 from tests.spark_audit.audits import planner_of
 from tests.spark_audit.logs import MemoryReader, Pair, snapshot_of
 
-SCALE = 1_000
+SCALE = 2_000
 WORKER_BYTES = (1 << 30) // SCALE
 LOG_BYTES = (20 << 30) // SCALE
-ONE_BY_ONE = 4_000
+ONE_BY_ONE = 2_000
 """Records of a window that are compared one by one: a few ranges, which are as long as ever."""
 EACH = 16
 VALUE = "v" * 1_000
-BATCHES = LOG_BYTES // (EACH * 1_024)
+BATCHES = LOG_BYTES // (EACH * 1_024) // 2 * 2
 
 
 @dataclass(slots=True)
