@@ -40,6 +40,7 @@ from failover.sites.map_follower import MapFollower
 from failover.sites.other_log import (
     find_other_copies,
     find_other_logs,
+    find_regrown_logs,
     require_none,
 )
 from failover.sites.pair_evidence import PairEvidence
@@ -169,6 +170,9 @@ class PromotionEffects:
             plain = await self._wait_ready(partitions)
             await self.backward.refresh(partitions)
             self._require_backward(partitions)
+            require_none(await find_regrown_logs(self.source, self.follower, partitions))
+            came = [one for one in partitions if self.backward.bounded(one) is not None]
+            require_none(await find_regrown_logs(self.target, self.backward, came))
         # What `open-target` will need is tried before anybody is kept from writing.
         await self.evidence.require_writable(self._required(journal))
         # A promotion that this one replaces may have opened the target already.

@@ -71,7 +71,7 @@ async def _foreign_writer(
     """Return what the last batch of a target's log tells of others, None if nothing."""
     target, offset_map = follower.target, follower.maps[partition]
     end = follower.target_ends[partition]
-    last = await _last_batch(target, partition, end)
+    last = await last_batch(target, partition, end)
     _, begin = offset_map.runs.last_before(end)
     if last is None or last[0].base_offset < begin:
         return None  # compacted away, or nothing was mirrored behind what others had written before
@@ -82,18 +82,18 @@ async def _foreign_writer(
         if is_placed or header.producer_id != follower.producer_id:
             return None
         return f"others have written before the mirror's batch at offset {at}"
-    mirrored = None if header.is_control else _record_at(target, partition, batch, end - 1)
+    mirrored = None if header.is_control else record_at(target, partition, batch, end - 1)
     beside = offset_map.source_of_place(Place(offset_map.place_end - 1))
     if mirrored is not None and beside is not None:
-        last_at_source = await _last_batch(source, partition, beside + 1)
+        last_at_source = await last_batch(source, partition, beside + 1)
         if last_at_source is not None and not last_at_source[0].is_control:
-            held = _record_at(source, partition, last_at_source[1], beside)
+            held = record_at(source, partition, last_at_source[1], beside)
             if held is not None and held[2:] == mirrored[2:]:
                 return None
     return f"the batch at offset {at} is no mirror's"
 
 
-async def _last_batch(
+async def last_batch(
     site: Site, partition: TopicPartition, end: int
 ) -> tuple[BatchHeader, memoryview] | None:
     """Return the batch with the last offset before `end`; None if there is none."""
@@ -105,7 +105,7 @@ async def _last_batch(
     return None
 
 
-def _record_at(
+def record_at(
     site: Site, partition: TopicPartition, batch: memoryview, offset: int
 ) -> Record | None:
     """Return the record of this offset; raises SiteUnclear."""

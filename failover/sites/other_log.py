@@ -5,17 +5,22 @@
 
 Such a log ends before what was mirrored, so its offsets say that nothing is missing, and the map
 would translate positions by records that are gone. The mirror stops there (`topic recreated`,
-`source went back`), and no promotion may go on as if it had all.
+`source went back`), and no promotion may go on as if it had all. A log that has grown again since
+shows by the last record that both sites should have: a mirror that has just begun may not have told
+of it yet.
 """
 
 from collections.abc import Collection, Mapping
 from uuid import UUID
 
 from failover.journal.execute import StepFailed
+from failover.sites.foreign_writers import AT_ONCE, last_batch, record_at
 from failover.sites.map_follower import MapFollower
 from failover.sites.site import LogUnavailable, Site
+from offset_translation.runs import Place
 from offset_translation.topic_identity import NO_ID, is_recreated
 from runtime.set_option import set_option
+from wire.net.side_by_side import ask_each
 from wire.topic_partition import TopicPartition
 
 
@@ -83,6 +88,67 @@ async def find_other_logs(
         if partition.topic in again
     }
     return dict(sorted({**shorter, **others}.items()))
+
+
+async def find_regrown_logs(
+    source: Site, follower: MapFollower, partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, str]:
+    """Return the partitions whose last mirrored record is another one on the source.
+
+    `follower` has been refreshed. A record that one site does not hold any more is not compared.
+    Raises NetworkFault.
+    """
+    places = {
+        partition: place
+        for partition in partitions
+        if (place := _last_place(follower, partition)) is not None
+    }
+    starts, target_starts = await source.starts(places), await follower.target.starts(places)
+    ends = await source.ends(places)
+
+    async def compare(partition: TopicPartition) -> str | None:
+        at_source, at_target = places[partition]
+        is_there = starts[partition] <= at_source < ends[partition]
+        is_here = target_starts[partition] <= at_target < follower.target_ends.get(partition, 0)
+        if not (is_there and is_here):
+            return None
+        mirrored = await last_batch(follower.target, partition, at_target + 1)
+        held = await last_batch(source, partition, at_source + 1)
+        if mirrored is None or held is None:
+            return None
+        ours = record_at(follower.target, partition, mirrored[1], at_target)
+        theirs = record_at(source, partition, held[1], at_source)
+        is_stamped = mirrored[0].is_log_append_time or held[0].is_log_append_time
+        if ours is None or (theirs is None and not held[0].is_control):
+            return None
+        is_same_time = is_stamped or (
+            theirs is not None and ours.timestamp_ms == theirs.timestamp_ms
+        )
+        if (
+            theirs is not None
+            and not held[0].is_control
+            and is_same_time
+            and ours[2:] == theirs[2:]
+        ):
+            return None
+        return (
+            f"{source.name} {partition} holds another record at offset {at_source} than"
+            f" {follower.target_name} at {at_target}, although the one came from the other: a log"
+            f" was cut, and has grown again; {_advice(source, follower, partition.topic)}"
+        )
+
+    told = await ask_each(places, compare, at_once=AT_ONCE)
+    return {partition: text for partition, text in sorted(told.items()) if text is not None}
+
+
+def _last_place(follower: MapFollower, partition: TopicPartition) -> tuple[int, int] | None:
+    """Return where the last mirrored record lies on both sides, None where none is known."""
+    offset_map = follower.maps.get(partition)
+    if not offset_map:
+        return None
+    place = Place(offset_map.place_end - 1)
+    at_source = offset_map.source_of_place(place) if place >= offset_map.first_place else None
+    return None if at_source is None else (at_source, offset_map.runs.start_of(place))
 
 
 async def find_recreated_copies(

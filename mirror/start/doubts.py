@@ -66,12 +66,7 @@ class Doubts:
         """
         hole = partition.offset_map.last_hole
         is_decided = hole is not None and partition.skips.decided_end == hole.end
-        key = partition.topic_partition
-        return (
-            not is_decided
-            and not self.reverse.has_map_of(key)
-            and self.is_doubtful(partition, target)
-        )
+        return not is_decided and self.is_doubtful(partition, target)
 
 
 def _is_where_left(partition: MirroredPartition, ends: LogEnds | ErrorCode) -> bool:

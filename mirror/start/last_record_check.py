@@ -9,12 +9,12 @@ The same comparison tells whether the end of a target is what was mirrored, whoe
 topic that was made again, or one in which somebody else has written, looks by its end as if as
 many records had been mirrored. A last record of another producer must be the source's record.
 
-Targets that others write to as well are looked at for that alone. A source that went back could be
-told there too, but nothing would lead on from there: such a target cannot begin anew, as it has
-records of its own, and a piece of the map cannot go back on the source.
+Behind a failback the source holds arrivals, too, and the partition goes on behind them. So the last
+one is compared with the record that it came from: what was written where arrivals lay would be
+passed over. Where both sites are written to at once (`active_active`) nothing is compared.
 """
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -24,6 +24,7 @@ from mirror.start.start_position import Stop
 from mirror.start.target_tail import sequence_fault
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
+from mirror.state.reverse_flow import ReverseFlow
 from offset_translation.map_records import MirrorProducer
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
@@ -59,12 +60,12 @@ class Anchor(NamedTuple):
 
 
 class WriterRegistries(NamedTuple):
-    """The writers of the targets that are looked at."""
+    """The writers of the logs that are looked at."""
 
     producer: MirrorProducer
     """The mirror's own."""
-    both_ways: Container[TopicPartition] = ()
-    """Partitions of which the other direction's map tells: their sources are not looked at."""
+    reverse: ReverseFlow
+    """The other direction, which has brought arrivals into the source."""
 
 
 class Held(NamedTuple):
@@ -80,7 +81,7 @@ def anchor_of(offset_map: OffsetMap, source: LogEnds, target: LogEnds) -> Anchor
     The map knows the target's end.
     """
     place = Place(offset_map.place_end - 1)
-    if offset_map.sealed_at is not None or not len(offset_map) or place < offset_map.first_place:
+    if not len(offset_map) or place < offset_map.first_place:
         return None
     at_source, at_target = offset_map.source_of_place(place), offset_map.runs.start_of(place)
     if at_source is None or not source.start <= at_source < source.end:
@@ -117,7 +118,7 @@ async def find_rewritten(
     was compacted, or we may not read it. A record that a broker has
     refused for now is to be looked at again before the partition goes on.
     """
-    anchors: dict[TopicPartition, tuple[MirroredPartition, OffsetMap, Anchor]] = {}
+    compared: dict[TopicPartition, _Compared] = {}
     for partition in partitions:
         key = partition.topic_partition
         source_ends, target_ends = source[key], target[key]
@@ -129,16 +130,41 @@ async def find_rewritten(
             else:
                 offset_map = scanned.applied_to(partition.offset_map, target_ends.end)
             anchor = anchor_of(offset_map, source_ends, target_ends)
-            if anchor is not None:
-                anchors[key] = partition, offset_map, anchor
+            arrival = _last_arrival(partition, writers.reverse, source_ends, target_ends)
+            if anchor is not None or arrival is not None:
+                compared[key] = _Compared(partition, offset_map, anchor, arrival)
 
     async def compare(topic_partition: TopicPartition) -> Stop | None:
-        return await _compare(links, *anchors[topic_partition], writers)
+        one = compared[topic_partition]
+        found = None
+        if one.anchor is not None:
+            found = await _compare(links, one.partition, one.offset_map, one.anchor, writers)
+        if found is None and one.arrival is not None:
+            found = await _compare_arrival(links, one.partition, one.arrival, writers.reverse)
+        return found
 
-    answers = await ask_each(anchors, or_refusal(compare), at_once=AT_ONCE)
+    answers = await ask_each(compared, or_refusal(compare), at_once=AT_ONCE)
     return {
         topic_partition: answer for topic_partition, answer in answers.items() if answer is not None
     }
+
+
+class _Compared(NamedTuple):
+    partition: MirroredPartition
+    offset_map: OffsetMap
+    anchor: Anchor | None
+    arrival: Anchor | None
+    """The last arrival, which went from the target to the source."""
+
+
+def _last_arrival(
+    partition: MirroredPartition, reverse: ReverseFlow, source: LogEnds, target: LogEnds
+) -> Anchor | None:
+    """Return where the last arrival lies: its own source is our target, and the other way round."""
+    if partition.target_topic != partition.topic:
+        return None
+    arrived = reverse.map_of(partition.topic_partition, source.end)
+    return None if arrived is None else anchor_of(arrived, target, source)
 
 
 async def _compare(
@@ -149,23 +175,18 @@ async def _compare(
     writers: WriterRegistries,
 ) -> Stop | None:
     """Return what is wrong, None if nothing is or nobody can tell."""
-    target, source = (
-        TopicPartition(partition.target_topic, partition.index),
-        partition.topic_partition,
-    )
-    mirrored = await held_at(links.target_admin, links.target_data, target, anchor.target_offset)
+    mirrored = await _held_on_target(links, partition, anchor.target_offset)
     if mirrored is None:
         return None
     is_ours = mirrored.header.producer_id == writers.producer.producer_id
     displaced = sequence_fault(offset_map, mirrored.header) if is_ours else None
     if displaced is not None:
         return Stop(state=PartitionState.TARGET_DIVERGED, reason=displaced)
-    if is_ours and source in writers.both_ways:
-        return None
-    held = await held_at(links.source_admin, links.source_data, source, anchor.source_offset)
+    held = await _held_on_source(links, partition, anchor.source_offset)
     if held is None or not is_another(mirrored, held):
         return None
     if not is_ours:
+        target = TopicPartition(partition.target_topic, partition.index)
         return Stop(
             state=PartitionState.TARGET_DIVERGED,
             reason=f"target offset {anchor.target_offset} holds another record than source offset "
@@ -177,6 +198,38 @@ async def _compare(
         reason=f"source offset {anchor.source_offset} holds another record than was mirrored to "
         f"target offset {anchor.target_offset}: the source's log was cut, and has grown again",
     )
+
+
+async def _compare_arrival(
+    links: Links, partition: MirroredPartition, arrival: Anchor, reverse: ReverseFlow
+) -> Stop | None:
+    """Return what is wrong with the last record that came from the target, None as above."""
+    there, here = arrival
+    original = await _held_on_target(links, partition, there)
+    copy = await _held_on_source(links, partition, here)
+    if original is None or copy is None or not is_another(original, copy):
+        return None
+    if copy.header.producer_id in reverse.loop_ids:
+        return Stop(
+            state=PartitionState.TARGET_DIVERGED,
+            reason=f"target offset {there} holds another record than came from there to source "
+            f"offset {here}: the target's log was cut, and has grown again",
+        )
+    return Stop(
+        state=PartitionState.SOURCE_WENT_BACK,
+        reason=f"source offset {here} holds another record than came there from target offset "
+        f"{there}: the source's log was cut, and has grown again",
+    )
+
+
+async def _held_on_source(links: Links, partition: MirroredPartition, offset: int) -> Held | None:
+    where = partition.topic_partition
+    return await held_at(links.source_admin, links.source_data, where, offset)
+
+
+async def _held_on_target(links: Links, partition: MirroredPartition, offset: int) -> Held | None:
+    where = TopicPartition(partition.target_topic, partition.index)
+    return await held_at(links.target_admin, links.target_data, where, offset)
 
 
 async def held_at(

@@ -78,7 +78,7 @@ class BothLogs:
         odd = [one for one in current if self.doubts.is_odd(one, source, target)]
         doubtful = [one for one in current if self.doubts.is_doubtful(one, target)]
         foreign = await self._find_foreign(odd, doubtful, source, target)
-        writers = WriterRegistries(self.map_log.producer, self.reverse.arrived.maps)
+        writers = WriterRegistries(self.map_log.producer, self.reverse)
         mixed = {key: one for key, one in foreign.items() if isinstance(one, Mixed)}
         rewritten = await find_rewritten(self.links, doubtful, source, target, writers, mixed)
         due = [one.topic_partition for one in current if is_due(self.map_log.state, one)]

@@ -369,6 +369,7 @@ class Positioning:
                 runs=() if scanned is None else scanned.runs,
                 foreign=() if scanned is None else scanned.foreign,
                 was_returned=self._parts.reverse.has_map_of(key),
+                set_aside=self._map_log.state.set_aside.get(key, {}),
                 is_renamed=partition.target_topic != partition.topic,
                 begun=known_begin(state, partition),
                 due=due_begin(state, config, partition, readings.begins, target_ends),

@@ -5,7 +5,8 @@ them as far as the source has got them. Records that the source has not got are 
 lost with the target when it failed, and only a person may decide about them.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeAlias
 
 from mirror.clusters.log_ends import LogEnds
@@ -91,6 +92,8 @@ class Situation:
     """What others have written to a target that is not shared, behind the last sure place."""
     was_returned: bool = False
     """Whether the other direction has a map of the partition, sure or not."""
+    set_aside: Mapping[int, int] = field(default_factory=dict)
+    """Source offsets, by start their end, that are left out by decision."""
     is_renamed: bool = False
     """The target's topic has another name: nothing of it ever comes back."""
     begun: Begun | None = None
@@ -204,17 +207,33 @@ def _go_on(
 def _into_the_hole(where: TopicPartition, seen: Situation, start: Start) -> Start:
     """Return the start that reads an announced hole again, behind which nothing was mirrored.
 
-    Anybody who may write to the map topic could have announced it, and skip records so. Where it is
-    a hole, it is announced again. What the source has deleted of it cannot be read.
+    Anybody who may write to the map topic could have announced it, and skip records so; or a source
+    whose log was cut has records where there were none. Where it is a hole, it is announced again.
+    What the source has deleted of it cannot be read, and what came from the target, or was set
+    aside, is left out once more. Where nobody knows what came, nothing is read again.
     """
     hole = seen.offset_map.last_hole
-    if hole is None or hole.end <= seen.source.start:
+    if hole is None or (seen.was_returned and seen.arrived is None):
         return start
-    source = max(hole.begin, seen.source.start)
+    source = _behind_left_out(max(hole.begin, seen.source.start), seen)
+    if source >= hole.end:
+        return start
     key = PieceStartKey(topic=where.topic, partition=where.partition, place=hole.place)
     return replace(
         start, source=source, announce=source > hole.begin, withdraw=(*start.withdraw, key)
     )
+
+
+def _behind_left_out(offset: int, seen: Situation) -> int:
+    """Return the first source offset from this one on that neither came back nor was set aside."""
+    while True:
+        behind = first_own_record(offset, seen.arrived)
+        behind = max(
+            (end for start, end in seen.set_aside.items() if start <= behind < end), default=behind
+        )
+        if behind == offset:
+            return offset
+        offset = behind
 
 
 def unless_untold(decision: Start | Stop, untold: str, source: LogEnds) -> Start | Stop:

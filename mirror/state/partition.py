@@ -123,8 +123,11 @@ class MirroredPartition:
         return self.target.is_positioned and not is_another
 
     def lag_records(self, now_ms: int) -> int | None:
-        """Return the source offsets not yet mirrored; None while unknown, which is not zero."""
-        if not self.target.is_positioned:
+        """Return the source offsets not yet mirrored; None while unknown, which is not zero.
+
+        By a map that may speak of other logs nobody knows what of these is mirrored.
+        """
+        if not self.target.is_positioned or self.state in ANOTHER_LOG:
             return None
         return self.source.lag_records(self.offset_map.mirrored_source_end, now_ms)
 

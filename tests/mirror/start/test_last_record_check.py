@@ -1,6 +1,6 @@
 """Whether a source still holds the last record that was mirrored."""
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from uuid import UUID
 
 import pytest
@@ -15,8 +15,10 @@ from mirror.start.start_position import Stop
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
-from offset_translation.map_records import MirrorProducer
+from mirror.state.reverse_flow import ReverseFlow
+from offset_translation.map_records import MirrorProducer, mirror_producer, piece_start, seal
 from offset_translation.offset_map import OffsetMap
+from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakeCluster
 from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG
@@ -59,7 +61,7 @@ async def found(
     *,
     target: bytes | None = None,
     change: Callable[[FakeCluster, FakeCluster], None] = lambda _, __: None,
-    both_ways: Container[TopicPartition] = (),
+    reverse: ReverseFlow | None = None,
 ) -> Mapping[TopicPartition, Stop | RequestRefused] | NetworkFault:
     """Compare offset 11 of the source with 5 of the target, both in the middle of a batch."""
     async with two_fakes() as (dc1, dc2, links):
@@ -75,7 +77,11 @@ async def found(
         target_ends: Ends = {TopicPartition("orders", 0): there}
         try:
             return await find_rewritten(
-                links, [partition], source_ends, target_ends, WriterRegistries(producer, both_ways)
+                links,
+                [partition],
+                source_ends,
+                target_ends,
+                WriterRegistries(producer, reverse or ReverseFlow()),
             )
         except NetworkFault as fault:
             return fault  # raised, the clusters' nurseries would wrap it
@@ -111,11 +117,15 @@ def test_the_last_mirrored_record_that_both_logs_hold_is_looked_at(
     assert anchor_of(offset_map, source, target) == anchor
 
 
-def test_behind_a_seal_and_before_anything_was_mirrored_there_is_nothing_to_look_at() -> None:
+def test_before_anything_was_mirrored_there_is_nothing_to_look_at() -> None:
+    assert anchor_of(OffsetMap(), *ENDS) is None
+
+
+def test_behind_a_seal_the_last_record_before_it_is_looked_at() -> None:
     sealed = a_map()
     sealed.seal(12, 6)
-    for offset_map in (sealed, OffsetMap()):
-        assert anchor_of(offset_map, *ENDS) is None
+    sealed.advance(9)
+    assert anchor_of(sealed, LogEnds(start=0, end=30), LogEnds(start=0, end=9)) == Anchor(11, 5)
 
 
 async def test_the_same_record_in_another_batch_is_the_same() -> None:
@@ -144,13 +154,10 @@ async def test_where_others_have_written_before_it_the_target_is_at_fault() -> N
     assert "batch at target offset 3 has sequence 2: somebody else has written" in stop.reason
 
 
-@pytest.mark.parametrize("both_ways", [(), {TopicPartition("orders", 0)}])
-async def test_the_last_record_of_another_producer_must_be_the_sources(
-    both_ways: Container[TopicPartition],
-) -> None:
+async def test_the_last_record_of_another_producer_must_be_the_sources() -> None:
     somebody = of_target(producer_id=OURS + 1)
-    assert await found(of_source(), target=somebody, both_ways=both_ways) == {}
-    told = await found(of_source(value=b"other"), target=somebody, both_ways=both_ways)
+    assert await found(of_source(), target=somebody) == {}
+    told = await found(of_source(value=b"other"), target=somebody)
     assert isinstance(told, Mapping)
     stop = told[TopicPartition("orders", 0)]
     assert isinstance(stop, Stop)
@@ -160,9 +167,53 @@ async def test_the_last_record_of_another_producer_must_be_the_sources(
     )
 
 
-async def test_where_both_ways_run_a_source_that_went_back_is_not_looked_for() -> None:
-    both_ways = {TopicPartition("orders", 0)}
-    assert await found(of_source(value=b"written since"), both_ways=both_ways) == {}
+BACKWARD = 9
+"""The producer id of the mirror of the way back."""
+
+
+def came_back(source: int, target: int) -> ReverseFlow:
+    """The way back has brought the record at a source offset from this target offset."""
+    reverse = ReverseFlow()
+    for key, value in (
+        mirror_producer(MirrorProducer(producer_id=BACKWARD, producer_epoch=0)),
+        piece_start("orders", 0, place=Place(source), source_start=target),
+        seal("orders", 0, source_end=target + 1, target_end=source + 1),
+    ):
+        reverse.replay(key, value)
+    reverse.know_mirrors()
+    return reverse
+
+
+async def test_behind_a_failback_a_source_that_went_back_is_found_as_well() -> None:
+    """Nothing would say that what lies behind is not on the target."""
+    told = await found(of_source(value=b"written since"), reverse=came_back(10, 4))
+    assert isinstance(told, Mapping)
+    stop = told[TopicPartition("orders", 0)]
+    assert isinstance(stop, Stop)
+    assert stop.state is PartitionState.SOURCE_WENT_BACK
+
+
+@pytest.mark.parametrize(
+    ("writer", "state"),
+    [
+        (3, PartitionState.SOURCE_WENT_BACK),
+        (BACKWARD, PartitionState.TARGET_DIVERGED),
+    ],
+)
+async def test_what_lies_where_a_record_came_back_must_be_that_record(
+    writer: int, state: PartitionState
+) -> None:
+    """The partition goes on behind it, and whatever else lies there would be passed over."""
+    records = [a_record(10), a_record(11)]
+    source = build_batch(records, base_offset=10, producer_id=writer)
+    assert await found(source, reverse=came_back(10, 4)) == {}
+    records = [a_record(10, b"written since"), a_record(11)]
+    source = build_batch(records, base_offset=10, producer_id=writer)
+    told = await found(source, reverse=came_back(10, 4))
+    assert isinstance(told, Mapping)
+    stop = told[TopicPartition("orders", 0)]
+    assert isinstance(stop, Stop)
+    assert stop.state is state
 
 
 async def test_a_marker_in_the_place_of_a_record_is_found() -> None:

@@ -1,5 +1,6 @@
 """Where a partition goes on, or why it does not."""
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -312,3 +313,39 @@ def test_what_the_other_direction_has_passed_over_by_now_is_no_lost_record(
             "the target ends at 9, but offsets up to 9 were mirrored from there: "
             "it has lost records of its own"
         )
+
+
+@pytest.mark.parametrize(
+    ("behind", "set_aside", "source"),
+    [
+        (8, {}, 8),  # all of the hole came back
+        (9, {}, 8),  # where a marker was, a record may lie by now
+        (9, {8: 9}, 9),
+        (10, {8: 9}, 9),
+    ],
+)
+def test_behind_a_failback_a_hole_is_read_again_but_for_what_came_back_or_was_set_aside(
+    behind: int, set_aside: dict[int, int], source: int
+) -> None:
+    offset_map = OffsetMap.from_starts([(0, 0), (behind, 5)], 8)
+    offset_map.begin_run(Place(5), 8)
+    arrived = OffsetMap.from_starts([(5, 5)], 8)
+    seen = Situation(
+        offset_map=offset_map,
+        source=LogEnds(start=0, end=12),
+        target=LogEnds(start=0, end=8),
+        arrived=arrived,
+        was_returned=True,
+        reads_holes_again=True,
+        set_aside=set_aside,
+    )
+    key = PieceStartKey(topic="t", partition=0, place=Place(5))
+    is_read = source < behind
+    assert decide_start("t", 0, seen) == Start(
+        source=source,
+        place=Place(5),
+        announce=is_read,
+        withdraw=(key,) if is_read else (),
+    )
+    unknown = replace(seen, arrived=None)
+    assert decide_start("t", 0, unknown) == Start(source=behind, place=Place(5), announce=False)
