@@ -90,7 +90,7 @@ def lose_last_batch(cluster: RunningCluster) -> None:
 def failed_back(sites: Sites, folder: Path) -> Path:
     """Go over to dc2 and back, with records of both sites; return the configuration file."""
     create_topic(sites.dc1, TOPIC)
-    file = configure_both_ways(sites, folder, "/p-cut", TOPIC)
+    file = configure_both_ways(sites, folder, f"/{folder.name}", TOPIC)
     with run_mirror(file):
         wait_mirroring(file, READ_TIMEOUT_S)
         produce(sites.dc1, TOPIC, range(5))
