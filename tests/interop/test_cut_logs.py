@@ -152,6 +152,5 @@ def lag(file: Path) -> int | None:
     """Return how many records `mirror status` calls missing on dc2, None where it does not know."""
     told = json.loads(run_mirror_command("status", file, "--json").stdout)
     [flow] = (one for one in told["flows"] if one["flow"] == "dc1->dc2")
-    [partition] = flow["partitions"]
-    found: int | None = partition["lag_records"]
-    return found
+    lags: list[int | None] = [one["lag_records"] for one in flow["partitions"]]
+    return lags[0] if lags else None
