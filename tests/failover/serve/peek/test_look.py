@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+import pytest
+
 from failover.serve.peek import look as limits
 from failover.serve.peek.look import Ended, FoundBatch, PeekLook, TransactionState
 from wire.compression import Compression
@@ -63,11 +65,15 @@ def test_a_look_ends_at_so_many_records_and_goes_on_behind_the_last() -> None:
     assert (look.ended, look.next_offset) == (Ended.ENOUGH, 5 + limits.MOST_SHOWN)
 
 
-def test_a_key_that_never_comes_is_searched_for_in_a_bounded_window() -> None:
-    some = [b"k"] * 30_000
-    look = looked(found(0, *some), found(30_000, *some), found(60_000, b"wanted"), key=b"wanted")
-    assert (look.ended, look.next_offset) == (Ended.LOOKED, limits.MOST_LOOKED)
-    large = [found(at, b"k", value=b"x" * 5_000_000) for at in range(9)]
+def test_a_key_that_never_comes_is_searched_for_in_a_bounded_window(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "MOST_LOOKED", 500)
+    monkeypatch.setattr(limits, "MOST_READ_BYTES", 35_000)
+    some = [b"k"] * 300
+    look = looked(found(0, *some), found(300, *some), found(600, b"wanted"), key=b"wanted")
+    assert (look.ended, look.next_offset) == (Ended.LOOKED, 500)
+    large = [found(at, b"k", value=b"x" * 10_000) for at in range(9)]
     look = looked(*large, key=b"wanted")
     assert (look.ended, look.next_offset) == (Ended.READ, 4)
 
