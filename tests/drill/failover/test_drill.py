@@ -1,4 +1,4 @@
-"""Two rounds of the drill: `make interop` has more, and `make drill FAILOVER=1` any number."""
+"""A minute of the drill: `make drill FAILOVER=1` has any number of rounds."""
 
 from pathlib import Path
 
@@ -12,8 +12,10 @@ from tests.drill.failover.planning import Fault, What
 pytestmark = pytest.mark.integration
 
 ROUNDS = (
-    (What.PROMOTION, Fault.HANGUP_CONTROLLER, StepName.SWITCH),
+    (What.PROMOTION, Fault.KILL_CONTROLLER, StepName.SEAL),
     (What.CUT, Fault.MAKE_TOPIC, StepName.PREFLIGHT),
+    (What.ABORT, Fault.STOP_CONTROLLER, StepName.FENCE),
+    (What.PROMOTION, Fault.HANGUP_CONTROLLER, StepName.SWITCH),
 )
 
 
