@@ -17,6 +17,8 @@ from runtime.untrusted_json import read_json, text, whole_number
 
 OLD_MS: Final = 36 * 3_600_000
 """A verdict of that age says nothing of today; alerts take the same."""
+CLOCKS_DIFFER_MS: Final = 60_000
+"""By so much the clock of whoever audits may be ahead of ours."""
 NIGHTS: Final = 30
 MOST_BYTES: Final = 16 * 1024 * 1024
 TONES: Final[Mapping[str, str]] = {"clean": "good", "findings": "bad", "unknown": "unsure"}
@@ -140,11 +142,13 @@ def audit_line(seen: AuditSeen | None) -> str:
         return f"{link}: being read."
     if seen.answer is None:
         return f'{link}: <span class="unknown">not known</span> {shown(seen.why_not or "", 600)}'
-    old = ""
+    doubt = ""
     if seen.now_ms - seen.ended_ms > OLD_MS:
-        old = f" {mark('unsure', 'old')} It says nothing of what was written since."
+        doubt = f" {mark('unsure', 'old')} It says nothing of what was written since."
+    elif seen.ended_ms > seen.now_ms + CLOCKS_DIFFER_MS:
+        doubt = f" {mark('unsure', 'dated in the future')} A clock is wrong: its age is not known."
     verdict = mark(TONES[seen.answer], seen.answer)
-    return f"{link}: {verdict} {when(seen.ended_ms)}.{old}"
+    return f"{link}: {verdict} {when(seen.ended_ms)}.{doubt}"
 
 
 def audit_page(by_set: Mapping[str, AuditSeen] | None, query: Mapping[str, str]) -> PageParts:
