@@ -150,7 +150,7 @@ def _adopt() -> Act:
 
 def _serve() -> Act:
     from failover.commands.running import stop_at_signals
-    from failover.serve.exporter import serve
+    from failover.serve.program import serve
 
     async def serve_metrics(options: Options) -> int:
         await serve(options.configuration, options.voter)

@@ -20,9 +20,9 @@ from failover.canary.watch import CanaryCollector, latency_histogram
 from failover.journal.journal import Journal
 from failover.journal.steps import PromotionKind, PromotionState
 from failover.serve.automatic_metrics import AutomaticCollector
-from failover.serve.exporter import StatusCollector
 from failover.serve.readiness import ReadinessCollector
 from failover.serve.rehearsal_metrics import RehearsalCollector
+from failover.serve.status_collector import StatusCollector
 from failover.view.status import Status
 from mirror.report.exporter import FlowCollector
 from mirror.report.gauges import families

@@ -7,7 +7,7 @@ import yaml
 
 from failover.journal.journal import Journal
 from failover.journal.steps import PromotionKind
-from failover.serve.exporter import StatusCollector
+from failover.serve.status_collector import StatusCollector
 from failover.view.status import SiteStatus, Status
 from runtime.coordination.witness import ActiveSite
 

@@ -11,8 +11,8 @@ import trio
 from trio.testing import MockClock
 
 from failover.journal.journal import JournalUnreadable
-from failover.serve import exporter
-from failover.serve.exporter import StatusCollector
+from failover.serve import site_keeper
+from failover.serve.status_collector import StatusCollector
 from failover.view.status import Status
 from runtime.configuration.config import load
 from runtime.coordination.witness import WitnessGarbled
@@ -65,15 +65,15 @@ async def test_a_witness_that_cannot_be_read_is_told_and_read_again(
             raise fault
         return BACK
 
-    monkeypatch.setattr(exporter, "open_witness", open_witness)
-    monkeypatch.setattr(exporter, "begin_pair", pair)
-    monkeypatch.setattr(exporter, "require_pair", pair)
-    monkeypatch.setattr(exporter, "read_status", read_status)
-    monkeypatch.setattr(exporter, "find_wrong", lambda *_, **__: None)
-    monkeypatch.setattr(exporter, "look_for_another_file", same_file)
+    monkeypatch.setattr(site_keeper, "open_witness", open_witness)
+    monkeypatch.setattr(site_keeper, "begin_pair", pair)
+    monkeypatch.setattr(site_keeper, "require_pair", pair)
+    monkeypatch.setattr(site_keeper, "read_status", read_status)
+    monkeypatch.setattr(site_keeper, "find_wrong", lambda *_, **__: None)
+    monkeypatch.setattr(site_keeper, "look_for_another_file", same_file)
     file = tmp_path / "dc.yaml"
     file.write_text(promotable(dc1="a:1", dc2="b:1", witness="w:1", path="/r", topics=".*"))
     with trio.move_on_after(5):
-        await exporter.SiteKeeper(load(file), collector).run()
+        await site_keeper.SiteKeeper(load(file), collector).run()
     assert seen[:3] == [BACK, None, BACK]
     assert str(fault) in caplog.text

@@ -10,13 +10,12 @@ from typing import cast
 import pytest
 import trio
 
-import failover.serve.exporter
 import failover.serve.guard
+import failover.serve.site_keeper
 from failover.journal.journal import begin_step, end_step
 from failover.journal.journals import JournalReader
 from failover.journal.lease import Lease, LeaseLost
 from failover.journal.steps import PromotionState, StepName, StepState
-from failover.serve.exporter import SiteKeeper, StatusCollector
 from failover.serve.guard import (
     Breach,
     MirrorShutOut,
@@ -31,6 +30,8 @@ from failover.serve.guard import (
     look_for_another_file,
     why_not_to_lift,
 )
+from failover.serve.site_keeper import SiteKeeper
+from failover.serve.status_collector import StatusCollector
 from failover.view.status import Status, _read_sites
 from runtime.configuration.config import Configuration, load
 from runtime.configuration.coordination_section import CoordinationConfig
@@ -58,7 +59,7 @@ def _same_file_as_the_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
     async def look(*_: object) -> None:
         await trio.lowlevel.checkpoint()
 
-    for module in (failover.serve.guard, failover.serve.exporter):
+    for module in (failover.serve.guard, failover.serve.site_keeper):
         monkeypatch.setattr(module, "look_for_another_file", look)
 
 
@@ -454,11 +455,11 @@ async def test_what_cannot_be_closed_keeps_nothing_else_from_being_closed(
         tried.append(due[0])
         return False
 
-    monkeypatch.setattr(failover.serve.exporter, "require_pair", require_pair)
-    monkeypatch.setattr(failover.serve.exporter, "read_status", read_status)
-    monkeypatch.setattr(failover.serve.exporter, "judge", lambda _: Agreed())
-    monkeypatch.setattr(failover.serve.exporter, "close_breach", close)
-    monkeypatch.setattr(failover.serve.exporter, "find_wrong", lambda *_, **__: due[0])
+    monkeypatch.setattr(failover.serve.site_keeper, "require_pair", require_pair)
+    monkeypatch.setattr(failover.serve.site_keeper, "read_status", read_status)
+    monkeypatch.setattr(failover.serve.site_keeper, "judge", lambda _: Agreed())
+    monkeypatch.setattr(failover.serve.site_keeper, "close_breach", close)
+    monkeypatch.setattr(failover.serve.site_keeper, "find_wrong", lambda *_, **__: due[0])
     configuration = SimpleNamespace(failover=SimpleNamespace(orphan_after_ms=1))
     follower = SiteKeeper(cast("Configuration", configuration), StatusCollector())
     while due:

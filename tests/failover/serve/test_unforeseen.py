@@ -10,8 +10,9 @@ from trio.testing import MockClock
 
 from failover.canary.flow_canary import FlowCanary, Works
 from failover.canary.watch import watch_canaries
-from failover.serve.exporter import SiteKeeper, StatusCollector
 from failover.serve.readiness import ReadinessCollector, follow_readiness
+from failover.serve.site_keeper import SiteKeeper
+from failover.serve.status_collector import StatusCollector
 from runtime.configuration.config import Configuration, load
 from runtime.process.unforeseen import keep_at_work
 from tests.dc_yaml import dc_yaml

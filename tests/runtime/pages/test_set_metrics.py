@@ -2,8 +2,8 @@
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from failover.serve.exporter import StatusCollector
 from failover.serve.readiness import ReadinessCollector
+from failover.serve.status_collector import StatusCollector
 from runtime.pages.set_metrics import SetsCollector
 
 

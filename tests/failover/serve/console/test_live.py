@@ -12,7 +12,7 @@ import pytest
 import trio
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from failover.serve.exporter import serve
+from failover.serve.program import serve
 from runtime.configuration.config import load
 from tests.failover.promoting import run_mirror
 from tests.failover.serve.fetching import fetch

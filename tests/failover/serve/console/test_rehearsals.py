@@ -8,8 +8,8 @@ from failover.planning.readiness import Readiness
 from failover.planning.refusal import Cause
 from failover.serve.console.pages import FailoverConsole
 from failover.serve.console.rehearsals import RehearsalsSeen, rehearsal_line, rehearsals_page
-from failover.serve.exporter import StatusCollector
 from failover.serve.readiness import ReadinessCollector
+from failover.serve.status_collector import StatusCollector
 from runtime.configuration.config import load
 from runtime.pages.browsing import BadTarget, PageRequest
 from tests.dc_yaml import dc_yaml, flow

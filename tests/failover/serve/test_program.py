@@ -8,7 +8,8 @@ import trio
 
 from failover.journal.journal import Journal, PartitionEnds, encode_journal
 from failover.journal.steps import PromotionKind, PromotionState
-from failover.serve.exporter import StatusCollector, serve
+from failover.serve.program import serve
+from failover.serve.status_collector import StatusCollector
 from failover.view.status import read_status, status_lines
 from runtime.configuration.config import load
 from runtime.coordination.witness import ActiveSite, WitnessPaths, WorkerInfo
