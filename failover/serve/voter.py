@@ -96,7 +96,8 @@ def configured(configuration: Configuration, voter: str | None) -> AutomaticConf
 async def look_at_active(cluster: Cluster) -> tuple[Sight, str]:
     """Return whether any broker of the active site answers anything, and what there was instead.
 
-    A site that does not believe us answers: what it has against us is no disaster.
+    One that does not believe us, or that we do not, is not known: our own files may be wrong, and
+    another may answer in its place. It is never called gone.
     """
     with trio.move_on_after(LOOK_TIMEOUT_S):
         try:
