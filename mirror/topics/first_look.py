@@ -20,6 +20,7 @@ from mirror.map.map_log import MapLog, MapRecord
 from mirror.start.begins import has_begun
 from mirror.state.reverse_flow import ReverseFlow
 from offset_translation.map_records import flow_begun, start_due
+from offset_translation.map_state import MapState
 from runtime.configuration.flow_section import FlowConfig
 from wire.net.metadata import TopicView
 
@@ -38,24 +39,25 @@ async def look_first(
     """Write into the map what begins by `start`, once; raises NetworkFault."""
     if has_begun(map_log.state, config):
         return
-    due = first_due(config, topics, follows=follows(config, reverse))
+    is_back = follows(config, reverse.arrived, is_all=not reverse.unbelieved.name_producers)
+    due = first_due(config, topics, follows=is_back)
     await map_log.write_many(due)
     await map_log.write(lambda: [flow_begun(map_log.registry, config.topic_set, now_ms)])
     if due:
         _LOG.info(
             "%s: begins: %d partitions by `start: %s`", config.name, len(due), config.start.text
         )
-    elif config.start.leaves_records and follows(config, reverse):
+    elif config.start.leaves_records and is_back:
         _LOG.info("%s: begins: %s", config.name, FOLLOWS)
 
 
-def follows(config: FlowConfig, reverse: ReverseFlow) -> bool:
+def follows(config: FlowConfig, arrived: MapState, *, is_all: bool) -> bool:
     """Whether a flow carries back what a promotion has moved, as the other direction has begun.
 
-    Records of its map that are not believed may be that mirror's all the same.
+    `arrived` is that direction's map, and `is_all` says that all of it is believed: records that
+    are not may be that mirror's all the same.
     """
-    may_have = has_begun(reverse.arrived, config) or reverse.unbelieved.name_producers
-    return config.heeds_promotions and may_have
+    return config.heeds_promotions and (has_begun(arrived, config) or not is_all)
 
 
 def first_due(config: FlowConfig, topics: Iterable[TopicView], *, follows: bool) -> list[MapRecord]:

@@ -7,8 +7,8 @@ from mirror.clusters.log_ends import LogEnds
 from mirror.commands.flow_without_daemon import read_map_of, source_ends
 from mirror.map.known_writers import WritersOf
 from mirror.start.begins import Begins, has_begun, read_begins
-from mirror.state.reverse_flow import ReverseFlow
 from mirror.topics.first_look import FOLLOWS, follows
+from offset_translation.map_state import MapState
 from runtime.configuration.config import FlowConfig
 from runtime.coordination.map_writers import UnbelievedRecords
 from wire.net import NetworkFault
@@ -42,13 +42,11 @@ async def _told(flow: FlowConfig, links: Links, writers_of: WritersOf) -> list[s
         return [f"began {len(begun)} partitions by {starts}: {_left(begins, ends)}"]
     if has_begun(state, flow):
         return [BEGUN]
-    reverse = ReverseFlow()
+    arrived, others = MapState(), UnbelievedRecords()
     if flow.has_way_back:
         back = writers_of(flow.target, flow.source)
-        reverse.arrived = await read_map_of(
-            flow.target, links.source_admin, back, UnbelievedRecords()
-        )
-    if follows(flow, reverse):
+        arrived = await read_map_of(flow.target, links.source_admin, back, others)
+    if follows(flow, arrived, is_all=not others.count):
         return [FOLLOWS]
     found = await read_begins(links.source_admin, flow, ends.keys(), {**ends})
     return [

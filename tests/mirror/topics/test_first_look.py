@@ -5,7 +5,6 @@ from uuid import UUID
 
 from mirror.map.map_log import MapLog
 from mirror.start.begins import has_begun
-from mirror.state.reverse_flow import ReverseFlow
 from mirror.topics.first_look import first_due, follows
 from offset_translation.map_records import (
     BegunKey,
@@ -17,6 +16,7 @@ from offset_translation.map_records import (
     map_topic_name,
     mirror_producer,
 )
+from offset_translation.map_state import MapState
 from runtime.configuration.flow_start import parse_start
 from tests.doubles.fake_cluster import FakeCluster
 from tests.mirror.building import CONFIG
@@ -90,14 +90,20 @@ async def test_what_was_due_before_a_crash_is_looked_at_anew_until_the_flow_has_
 
 
 def test_a_flow_back_carries_all_once_the_other_direction_has_begun() -> None:
-    reverse = ReverseFlow()
-    assert not follows(LATEST, reverse)
-    reverse.replay(*flow_begun("ab", None, 5))
-    assert follows(LATEST, reverse)
-    assert not follows(replace(LATEST, is_active_active=True), reverse), "both begin by themselves"
+    arrived = MapState()
+    assert not follows(LATEST, arrived, is_all=True)
+    arrived.replay(*flow_begun("ab", None, 5))
+    assert follows(LATEST, arrived, is_all=True)
+    both = replace(LATEST, is_active_active=True)
+    assert not follows(both, arrived, is_all=True), "both begin by themselves"
 
 
-def test_another_mirror_that_nobody_believes_may_have_begun_the_other_direction() -> None:
-    reverse = ReverseFlow()
-    reverse.unbelieved.note(mirror_producer(MirrorProducer(producer_id=9, producer_epoch=0))[0])
-    assert follows(LATEST, reverse)
+async def test_another_mirror_that_nobody_believes_may_have_begun_the_other_direction() -> None:
+    async with discovery(LATEST) as (looking, dc1, dc2, map_log):
+        await ready(dc1, dc2, map_log)
+        dc1.create_topic("old", 0)
+        unbelieved = looking._parts.reverse.unbelieved
+        unbelieved.note(mirror_producer(MirrorProducer(producer_id=9, producer_epoch=0))[0])
+        await looking.discover()
+        assert has_begun(map_log.state, LATEST)
+        assert not map_log.state.begins.due, "all of it is carried"
