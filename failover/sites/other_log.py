@@ -21,6 +21,7 @@ from offset_translation.runs import Place
 from offset_translation.topic_identity import NO_ID, is_recreated
 from runtime.set_option import set_option
 from wire.net.side_by_side import ask_each
+from wire.record_batch import is_same_record
 from wire.topic_partition import TopicPartition
 
 
@@ -116,20 +117,13 @@ async def find_regrown_logs(
         held = await last_batch(source, partition, at_source + 1)
         if mirrored is None or held is None:
             return None
+        is_marker = held[0].is_control
         ours = record_at(follower.target, partition, mirrored[1], at_target)
-        theirs = record_at(source, partition, held[1], at_source)
-        is_stamped = mirrored[0].is_log_append_time or held[0].is_log_append_time
-        if ours is None or (theirs is None and not held[0].is_control):
+        theirs = None if is_marker else record_at(source, partition, held[1], at_source)
+        if ours is None or (theirs is None and not is_marker):
             return None
-        is_same_time = is_stamped or (
-            theirs is not None and ours.timestamp_ms == theirs.timestamp_ms
-        )
-        if (
-            theirs is not None
-            and not held[0].is_control
-            and is_same_time
-            and ours[2:] == theirs[2:]
-        ):
+        is_stamped = mirrored[0].is_log_append_time or held[0].is_log_append_time
+        if theirs is not None and is_same_record(ours, theirs, is_stamped=is_stamped):
             return None
         return (
             f"{source.name} {partition} holds another record at offset {at_source} than"

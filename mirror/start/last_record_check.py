@@ -34,7 +34,14 @@ from wire.net.cluster import Cluster
 from wire.net.errors import RequestRefused
 from wire.net.operations import read_partition
 from wire.net.side_by_side import ask_each, or_refusal
-from wire.record_batch import BatchHeader, CorruptBatch, Record, crc_is_valid, iterate_records
+from wire.record_batch import (
+    BatchHeader,
+    CorruptBatch,
+    Record,
+    crc_is_valid,
+    is_same_record,
+    iterate_records,
+)
 from wire.topic_partition import TopicPartition
 
 AT_ONCE: Final = 64
@@ -90,16 +97,12 @@ def anchor_of(offset_map: OffsetMap, source: LogEnds, target: LogEnds) -> Anchor
 
 
 def is_another(mirrored: Held, held: Held) -> bool:
-    """Whether the source's record is not the one that was mirrored.
-
-    Where brokers stamp records with their own time, times say nothing.
-    """
+    """Whether the source's record is not the one that was mirrored."""
     ours, theirs = mirrored.record, held.record
     if ours is None or theirs is None:
         return ours is not theirs
     is_stamped = mirrored.header.is_log_append_time or held.header.is_log_append_time
-    is_same_time = is_stamped or ours.timestamp_ms == theirs.timestamp_ms
-    return not is_same_time or ours[2:] != theirs[2:]
+    return not is_same_record(ours, theirs, is_stamped=is_stamped)
 
 
 async def find_rewritten(

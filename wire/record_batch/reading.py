@@ -34,6 +34,15 @@ class Record(NamedTuple):
     """Keys that are no UTF-8 carry surrogate escapes and are written back as they were."""
 
 
+def is_same_record(one: Record, other: Record, *, is_stamped: bool) -> bool:
+    """Say whether two logs hold the same record, wherever it lies in each.
+
+    `is_stamped`: a broker has stamped one of them with its own time, so times say nothing.
+    """
+    is_same_time = is_stamped or one.timestamp_ms == other.timestamp_ms
+    return is_same_time and one[2:] == other[2:]
+
+
 class RecordHead(NamedTuple):
     """One record of which only the place and time are known."""
 
