@@ -215,14 +215,13 @@ class PromotionController:
         return StoppableEffects(effects=effects, lease=self.lease, why_stop=why_stop)
 
     def _with_all_hooks(self, effects: Effects, request: PromotionRequest | None) -> Effects:
-        hooks = _hooks(self.configuration, request)
-        if not hooks:
+        if request is not None and request.without_hooks:
             return effects
         clusters = self.configuration.clusters.values()
         return HookedEffects(
             effects=effects,
             lease=self.lease,
-            hooks=hooks,
+            hooks=self.configuration.failover.hooks,
             bootstraps={cluster.name: cluster.bootstrap_servers for cluster in clusters},
             call=call_hook,
             topic_set=self.configuration.topic_set,

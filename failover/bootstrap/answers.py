@@ -7,6 +7,7 @@ from failover.bootstrap.owned_ids import given
 from wire.errors import ErrorCode
 from wire.headers import decode_response, encode_response
 from wire.hot.produce import read_answer
+from wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from wire.messages.init_producer_id import InitProducerIdResponse
 from wire.messages.produce import (
     PartitionProduceResponse,
@@ -33,6 +34,18 @@ def no_transactions(correlation_id: int, version: int) -> bytes:
     """Return the answer to a transactional producer: it is told at once that it may not."""
     answer = InitProducerIdResponse(
         error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, producer_epoch=-1
+    )
+    return b"".join(encode_response(correlation_id, answer, version))
+
+
+def no_new_groups(correlation_id: int, version: int) -> bytes:
+    """Return the answer to a member of a group of the new protocol: it is told to use the other."""
+    answer = ConsumerGroupHeartbeatResponse(
+        error_code=ErrorCode.UNSUPPORTED_VERSION,
+        error_message="failover bootstrap carries no groups of the new protocol (KIP-848), which go"
+        " by a cluster's own ids of topics; set group.protocol=classic",
+        member_epoch=0,
+        heartbeat_interval_ms=0,
     )
     return b"".join(encode_response(correlation_id, answer, version))
 

@@ -25,11 +25,12 @@ from failover.bootstrap.answers import (
     is_denied,
     lets_in,
     new_producer,
+    no_new_groups,
     no_transactions,
 )
 from failover.bootstrap.arrivals import ASKS_WHERE, FETCH, ArrivedClient, look_again
 from failover.bootstrap.broker_addresses import BrokerAddresses
-from failover.bootstrap.byte_budget import ByteBudget
+from failover.bootstrap.byte_budget import FREE_BYTES, ByteBudget
 from failover.bootstrap.frame_source import FrameSource
 from failover.bootstrap.group_members import GroupMembers, Member
 from failover.bootstrap.leaving import (
@@ -41,7 +42,13 @@ from failover.bootstrap.leaving import (
     rebalancing,
 )
 from failover.bootstrap.produce_requests import take_over
-from failover.bootstrap.spoken import NotCarried, is_too_new, require_carried, too_new_answer
+from failover.bootstrap.spoken import (
+    NEW_GROUPS,
+    NotCarried,
+    is_too_new,
+    require_carried,
+    too_new_answer,
+)
 from failover.bootstrap.the_way import HEAD
 from runtime.coordination.witness import ActiveSite
 from runtime.process.fault_note import FaultNote
@@ -162,6 +169,8 @@ class ForwardedConnection:
         self._expected: deque[Expected] = deque()
         self._written = 0
         """Produce requests that are not answered yet."""
+        self.waiting_bytes = 0
+        """Of our answers that wait for those before them."""
         self._answered = trio.Event()
         self._fault: Exception | None = None
         self._members: set[Member] = set()
@@ -266,6 +275,8 @@ class ForwardedConnection:
         """Return the whole answer to what the broker need not hear of, None for all else."""
         if is_too_new(key, version):
             return too_new_answer(correlation_id)
+        if key == NEW_GROUPS:
+            return no_new_groups(correlation_id, version)
         if key == _INIT_PRODUCER and _is_transactional(frame):
             return no_transactions(correlation_id, version)
         if key == FETCH and not self._may_read(frame):
@@ -273,10 +284,16 @@ class ForwardedConnection:
         return None
 
     async def _answer(self, expected: Expected) -> None:
-        """Give an answer of ours, behind those that are expected."""
+        """Give an answer of ours, behind those that are expected.
+
+        So much of ours waits at most as a connection may hold beside the budget, and one more.
+        """
         assert expected.answer is not None, "it is ours"
+        while self._expected and self.waiting_bytes >= FREE_BYTES:
+            await self._wait_answered()
         if self._expected:
             self._expected.append(expected)
+            self.waiting_bytes += len(expected.answer)
         else:  # the other task waits for the broker, which has nothing to say
             await self._client.send_all(expected.answer)
 
@@ -342,6 +359,8 @@ class ForwardedConnection:
             while self._expected and (ours := self._expected[0].answer) is not None:
                 await self._client.send_all(ours)
                 self._expected.popleft()
+                self.waiting_bytes -= len(ours)
+                self._answered.set()
 
     async def _tell_changed(self, size: int, expected: Expected) -> None:
         most = min(MOST_ANSWER_BYTES, self._shared.budget.most)

@@ -4,7 +4,8 @@ The answer to ApiVersions tells a client so, and clients choose among what it na
 Fetch end before the versions whose answers hold addresses (KIP-951), so what carries records is
 passed on as it is. Ids of topics (KIP-516) differ between sites: a client that sees another one
 takes the topic for a new one, and some then fail what they were to write. So no client hears of
-them, and groups of the new protocol, which go by them (KIP-848), are not carried. Metadata ends
+them, and groups of the new protocol, which go by them (KIP-848), are not carried: their heartbeat
+is named, and refused, as some clients wait for ever where it is not named. Metadata ends
 before the version from which on clients rely on leader epochs: these are not shown, and librdkafka
 takes one that is missing there for 0. A broker that leads by a later epoch refuses each such Fetch.
 """
@@ -65,6 +66,7 @@ _BY_TOPIC_IDS: Final = frozenset(
         DescribeTopicPartitionsRequest,
     )
 )
+NEW_GROUPS: Final = ConsumerGroupHeartbeatRequest.API_KEY
 _TRANSACTIONS: Final = frozenset(
     request.API_KEY
     for request in (
@@ -85,6 +87,10 @@ CARRIED: Final[Mapping[int, range]] = MappingProxyType(
     }
 )
 """By API key, the versions that are carried: of newer ones it is not known where addresses are."""
+_NAMED: Final[Mapping[int, range]] = MappingProxyType(
+    {**CARRIED, NEW_GROUPS: ConsumerGroupHeartbeatRequest.VERSIONS}
+)
+"""Those that clients are told of."""
 
 
 class NotCarried(ValueError):
@@ -92,13 +98,13 @@ class NotCarried(ValueError):
 
 
 def require_carried(key: int, version: int) -> None:
-    """Raise NotCarried unless requests of this API and version are carried."""
+    """Raise NotCarried unless requests of this API and version are carried, or refused by name."""
     if key in _TRANSACTIONS:
         raise NotCarried(
             f"a request of API {key}: transactions are not carried; such an application must reach "
             "the brokers themselves"
         )
-    if version not in CARRIED.get(key, ()):
+    if version not in _NAMED.get(key, ()):
         raise NotCarried(
             f"a request of API {key}, version {version}: the answer to ApiVersions does not name it"
         )
@@ -110,10 +116,10 @@ def limited(answer: ApiVersionsResponse) -> ApiVersionsResponse:
         ApiVersion(
             api_key=each.api_key,
             min_version=max(each.min_version, APIS[each.api_key].VERSIONS.start),
-            max_version=min(each.max_version, CARRIED[each.api_key].stop - 1),
+            max_version=min(each.max_version, _NAMED[each.api_key].stop - 1),
         )
         for each in answer.api_keys
-        if each.api_key in CARRIED
+        if each.api_key in _NAMED
     ]
     named = tuple(each for each in limits if each.min_version <= each.max_version)
     return replace(answer, api_keys=named)

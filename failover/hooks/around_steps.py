@@ -65,9 +65,26 @@ class HookedEffects:
             reached = {record.name.value for record in journal.steps}
             due = [hook for hook in reversed(self._in_order(journal.kind)) if hook.step in reached]
             called = await self._call_all(journal, due, is_undone=True)
+            called += self._not_in_file(journal)
             if called:
                 return {**facts, TAKEN_BACK: [asdict(one) for one in called]}
         return facts
+
+    def _not_in_file(self, journal: Journal) -> list[Called]:
+        """Return the hooks that were called and that nobody can call to take back what they did."""
+        known = {hook.name for hook in self.hooks}
+        return [
+            Called(
+                hook=one.hook,
+                point=f"{one.point}, taken back",
+                attempts=0,
+                duration_ms=0,
+                failure="failover.hooks has it no more: what it did stays as it is",
+            )
+            for record in journal.steps
+            for one in called_in(journal, record.name)
+            if one.hook not in known
+        ]
 
     async def _confirm(self, journal: Journal, note: Note) -> StepOutcome:
         """Look behind the switch, and have the hooks called meanwhile, once each."""

@@ -126,11 +126,12 @@ async def _post(webhook: Webhook, occasion: Occasion, timeout_ms: int) -> str:
         why = reason_of(problem) if isinstance(problem, ssl.SSLError) else problem.strerror
         raise HookFailed(f"{webhook.address}: {why} ({tls.trusted})") from None
     try:
-        asking = partial(
-            post, webhook.address, context, headers, body, deadline_s=timeout_ms / 1_000
-        )
-        status, _ = await trio.to_thread.run_sync(asking, abandon_on_cancel=True)
-    except TimeoutError:
+        deadline_s = timeout_ms / 1_000
+        asking = partial(post, webhook.address, context, headers, body, wants_body=False)
+        asking = partial(asking, deadline_s=deadline_s)
+        with trio.fail_after(deadline_s):  # looking up a name knows no deadline, and has many hosts
+            status, _ = await trio.to_thread.run_sync(asking, abandon_on_cancel=True)
+    except (TimeoutError, trio.TooSlowError):
         raise HookFailed(f"{webhook.address} did not answer in {timeout_ms / 1_000:g} s") from None
     except ssl.SSLCertVerificationError as problem:
         raise HookFailed(f"{webhook.address}: {reason_of(problem)} ({tls.trusted})") from None

@@ -20,9 +20,11 @@ def post(
     body: bytes,
     *,
     deadline_s: float,
+    wants_body: bool = True,
 ) -> tuple[int, bytes]:
     """Return the status and the body of the answer; a redirection is an answer like others.
 
+    Unless the body is wanted none is read: the status is all of the answer, whatever follows.
     Raises TimeoutError, OSError, ssl.SSLError, and Silent for what is no answer of HTTP.
     """
     deadline = monotonic() + deadline_s
@@ -43,12 +45,14 @@ def post(
             encrypted.settimeout(_left(deadline))
             encrypted.sendall(http.send(event) or b"")
         try:
-            return _answer(http, encrypted, deadline)
+            return _answer(http, encrypted, deadline, wants_body=wants_body)
         except h11.RemoteProtocolError:
             raise Silent("what it answers is not HTTP, or is cut off") from None
 
 
-def _answer(http: h11.Connection, encrypted: ssl.SSLSocket, deadline: float) -> tuple[int, bytes]:
+def _answer(
+    http: h11.Connection, encrypted: ssl.SSLSocket, deadline: float, *, wants_body: bool
+) -> tuple[int, bytes]:
     status, body = 0, bytearray()
     while True:
         event = http.next_event()
@@ -57,6 +61,8 @@ def _answer(http: h11.Connection, encrypted: ssl.SSLSocket, deadline: float) -> 
             http.receive_data(encrypted.recv(_CHUNK_BYTES))
         elif isinstance(event, h11.Response):
             status = event.status_code
+            if not wants_body:
+                return status, b""
         elif isinstance(event, h11.Data):
             body += event.data
             if len(body) > MOST_ANSWER_BYTES:

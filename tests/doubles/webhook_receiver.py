@@ -25,6 +25,8 @@ class Receiver:
 
     statuses: list[int]
     port: int = 0
+    withheld_bytes: int = 0
+    """Of an answer's body, which it announces and does not send."""
     received: list[Received] = field(default_factory=list)
 
     @property
@@ -48,8 +50,9 @@ class Receiver:
                     break
             self.received.append(found)
             status = self.statuses[0] if len(self.statuses) == 1 else self.statuses.pop(0)
-            head = h11.Response(status_code=status, headers=[("Content-Length", "0")])
-            await stream.send_all((http.send(head) or b"") + (http.send(h11.EndOfMessage()) or b""))
+            length = f"{self.withheld_bytes}"
+            head = h11.Response(status_code=status, headers=[("Content-Length", length)])
+            await stream.send_all(http.send(head) or b"")
             await stream.aclose()
         except trio.BrokenResourceError:
             return  # the client did not trust us

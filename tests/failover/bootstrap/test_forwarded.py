@@ -190,7 +190,7 @@ async def test_members_commit_and_leave_before_a_planned_switch_and_read_nothing
             await run(consumer.close)
 
 
-async def test_a_transactional_producer_is_refused_at_once_and_by_name(
+async def test_transactions_and_new_groups_are_refused_at_once_and_by_name(
     sites: Sites, tmp_path: Path
 ) -> None:
     path = "/forward-transactions"
@@ -203,3 +203,10 @@ async def test_a_transactional_producer_is_refused_at_once_and_by_name(
                 await trio.to_thread.run_sync(producer.init_transactions, WAIT_S)
             code = KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             assert refused.value.args[0].code() == code
+            group = {"group.id": "g", "group.protocol": "consumer"}
+            consumer = Consumer({**where, **group})
+            consumer.subscribe(["pay"])
+            told = await trio.to_thread.run_sync(consumer.poll, WAIT_S)
+            assert told is not None, "its heartbeats are answered, and it says nothing"
+            assert "Fatal error: Broker: API version not supported" in str(told.error())
+            await trio.to_thread.run_sync(consumer.close)

@@ -18,7 +18,7 @@ from trio.testing import (
 from failover.bootstrap.active_site import FollowedSite, ShownSite
 from failover.bootstrap.addresses import BrokerPorts
 from failover.bootstrap.broker_addresses import BrokerAddresses
-from failover.bootstrap.byte_budget import ByteBudget
+from failover.bootstrap.byte_budget import FREE_BYTES, ByteBudget
 from failover.bootstrap.forwarding import (
     IDLE_S,
     LAST_ANSWERS_S,
@@ -39,7 +39,11 @@ from runtime.coordination.witness import ActiveSite
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader, decode_response, encode_request, encode_response
 from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from wire.messages.fetch import FetchRequest
+from wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from wire.messages.join_group import JoinGroupRequest
@@ -244,6 +248,18 @@ async def test_a_transactional_producer_is_told_that_it_may_not(autojump_clock: 
         assert await heard(stage.broker) == b""
 
 
+async def test_a_member_of_a_group_of_the_new_protocol_is_told_to_use_the_other(
+    autojump_clock: MockClock,
+) -> None:
+    async with staged(autojump_clock) as stage:
+        joins = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=0)
+        await stage.client.send_all(request(joins, 1))
+        told = decode_response(ConsumerGroupHeartbeatResponse, (await heard(stage.client))[4:], 1)
+        assert told.error_code == ErrorCode.UNSUPPORTED_VERSION
+        assert "group.protocol=classic" in str(told.error_message)
+        assert await heard(stage.broker) == b""
+
+
 @pytest.mark.parametrize(
     ("said", "why"),
     [
@@ -303,6 +319,28 @@ async def test_behind_a_switch_a_member_asks_where_it_stands_before_it_reads(
         assert await heard(stage.client) == answer(EMPTY, 12)
         await stage.client.send_all(asks + fetch(3))
         assert await heard(stage.broker) == asks + fetch(3)
+
+
+async def test_answers_of_ours_that_wait_for_the_brokers_are_bounded_and_all_are_given(
+    autojump_clock: MockClock,
+) -> None:
+    """A request makes an answer of the same size, and the broker may take minutes for the first."""
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
+    topic = FetchTopic(topic="t" * 249, partitions=(partition,))
+    many = FetchRequest(max_wait_ms=1, min_bytes=1, topics=(topic,) * 200)
+    async with staged(autojump_clock) as stage:
+        stage.followed.arrivals.begin(trio.current_time())
+        await stage.client.send_all(JOIN + b"".join(request(many, 12, n) for n in range(2, 9)))
+        assert await heard(stage.broker) == JOIN
+        assert stage.connection.waiting_bytes < 2 * FREE_BYTES
+        await stage.broker.send_all(answer(EMPTY, 12))
+        told = await heard(stage.client)
+        for number in range(1, 9):
+            size = int.from_bytes(told[:4], "big")
+            assert int.from_bytes(told[4:8], "big") == number
+            told = told[4 + size :]
+        assert told == b""
+        assert stage.connection.waiting_bytes == 0
 
 
 async def test_large_requests_wait_for_their_turn(autojump_clock: MockClock) -> None:

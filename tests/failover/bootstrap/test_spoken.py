@@ -4,6 +4,7 @@ import pytest
 
 from failover.bootstrap.spoken import (
     CARRIED,
+    NEW_GROUPS,
     NotCarried,
     is_too_new,
     limited,
@@ -69,6 +70,13 @@ def test_a_handshake_that_is_not_carried_is_named_for_older_clients_that_look_fo
     assert named((SASL_HANDSHAKE, 0, 1)) == [(SASL_HANDSHAKE, 0, 1)]
     with pytest.raises(NotCarried, match="version 0"):
         require_carried(SASL_HANDSHAKE, 0)
+
+
+def test_the_new_group_protocol_is_named_so_that_its_members_hear_that_it_is_refused() -> None:
+    assert named((NEW_GROUPS, 0, 1)) == [(NEW_GROUPS, 0, 1)]
+    assert named((NEW_GROUPS, 0, 9)) == [(NEW_GROUPS, 0, 1)]
+    require_carried(NEW_GROUPS, 1)
+    assert NEW_GROUPS not in CARRIED
 
 
 def test_what_is_not_named_is_not_carried() -> None:

@@ -15,7 +15,7 @@ from failover.hooks.hook_plan import hook_lines, why_not_runnable
 from failover.hooks.occasion import Occasion
 from failover.journal.execute import Executor, Note, StepFailed, StepOutcome
 from failover.journal.facts import Facts, JsonValue
-from failover.journal.journal import Journal, begin_step, end_step
+from failover.journal.journal import Journal, begin_step, end_step, turn_back
 from failover.journal.lease import Lease, LeaseLost
 from failover.journal.steps import (
     ORDER,
@@ -65,6 +65,8 @@ class Stage:
         await trio.lowlevel.checkpoint()
         name = f"{occasion.action} {occasion.hook}"
         self.happened.append(name)
+        if occasion.hook == "last":
+            raise LeaseLost("the session is over")
         if self.failing.get(name, 0) > 0:
             self.failing[name] -= 1
             raise HookFailed("status 1")
@@ -179,6 +181,21 @@ async def test_a_hook_that_cannot_take_back_holds_up_nothing_and_is_told_of(
     assert journal.state is PromotionState.ROLLED_BACK
     [left] = called_in(journal, undone_last(journal.kind), TAKEN_BACK)
     assert (left.point, left.failure) == ("before fence, taken back", "status 1")
+
+
+async def test_a_hook_that_was_taken_out_of_the_file_meanwhile_is_told_of(
+    autojump_clock: MockClock,  # noqa: ARG001
+) -> None:
+    stage = Stage()
+    with pytest.raises(LeaseLost):
+        await stage.executor(FREEZE, hook("last", "before seal")).carry_out(begun())
+    back = turn_back(stage.saved[-1], "taken back by the operator")
+    journal = await stage.executor().carry_out(back)
+    assert journal.state is PromotionState.ROLLED_BACK
+    left = called_in(journal, undone_last(journal.kind), TAKEN_BACK)
+    assert [(one.hook, one.failure) for one in left] == [
+        ("freeze", "failover.hooks has it no more: what it did stays as it is")
+    ]
 
 
 async def test_a_hook_that_fails_behind_the_switch_is_called_again_when_all_else_is_done(

@@ -1,6 +1,8 @@
 """One call of a hook: real commands, a real HTTPS server, and each way in which it may fail."""
 
+import socket
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -114,6 +116,15 @@ async def test_a_webhook_gets_a_signed_post(certificates: Certificates) -> None:
     )
 
 
+async def test_the_status_of_a_webhook_counts_whatever_its_body_is(
+    certificates: Certificates,
+) -> None:
+    async with receiving(certificates, 200) as receiver:
+        receiver.withheld_bytes = 1_000_000_000
+        said = await call_hook(webhook(receiver, certificates.ca), OCCASION)
+    assert said == f"{receiver.url} answered 200"
+
+
 @pytest.mark.parametrize("status", [302, 404, 500])
 async def test_a_webhook_that_does_not_accept_has_failed(
     certificates: Certificates, status: int
@@ -146,3 +157,18 @@ async def test_a_command_reads_nothing_of_ours() -> None:
         name="x", step="switch", is_before=False, command=(sys.executable, "-c", script)
     )
     assert await call_hook(hook, OCCASION) == "empty"
+
+
+async def test_a_webhook_whose_name_is_long_looked_up_ends_within_its_time(
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: looked_up.wait(20) and [])
+    posts = Webhook(address=parse_https("https://hooks.test/x"), secret=KEY, ca=certificates.ca)
+    hook = HookConfig(name="dns", step="switch", is_before=False, webhook=posts, timeout_ms=100)
+    began = time.monotonic()
+    try:
+        assert await failure(hook) == "https://hooks.test/x did not answer in 0.1 s"
+    finally:
+        looked_up.set()
+    assert time.monotonic() - began < 10
