@@ -1,6 +1,6 @@
 """How long ago the last promotion ended, for the cool-down behind it. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from failover.journal.journal import Journal
@@ -35,9 +35,10 @@ class LastPromotion:
     """Knows since when which promotion is the last, by one clock; others' clocks count less.
 
     Of one that ended while this process looked on, its own clock tells. Of an earlier one the
-    witness's clock and those of both machines do, and the shortest time counts: a clock that is
-    ahead or behind ends no cool-down early. Where it comes out below zero, and where the journal is
-    lost, the time counts from the first look.
+    witness's clock and those of both machines do, and what the other voters have counted, and the
+    shortest time counts: a clock that is ahead or behind ends no cool-down early, nor do those of
+    this machine and the witness together while a voter runs that saw it end. Where it comes out
+    below zero, and where the journal is lost, the time counts from the first look.
     """
 
     _last: tuple[int, PromotionState | None] | None = None
@@ -46,9 +47,18 @@ class LastPromotion:
     """How long it had been over when it was seen first."""
 
     def see(
-        self, journals: Sequence[Journal], active_epoch: int, *, clocks: Clocks, now_ms: int
+        self,
+        journals: Sequence[Journal],
+        active_epoch: int,
+        *,
+        clocks: Clocks,
+        now_ms: int,
+        counted_ms: Iterable[int] = (),
     ) -> int | None:
-        """Return how long ago the last promotion ended; None where there was none."""
+        """Return how long ago the last promotion ended; None where there was none.
+
+        `counted_ms` is what each of the other voters says of it in this epoch.
+        """
         last = max(journals, key=lambda journal: journal.epoch, default=None)
         epoch = max(active_epoch, 0 if last is None else last.epoch)
         present = (epoch, None if last is None else last.state)
@@ -56,5 +66,6 @@ class LastPromotion:
             is_first_look = self._last is None
             self._last, self._seen_ms, self._before_ms = present, now_ms, 0
             if is_first_look and last is not None and last.epoch == epoch:
-                self._before_ms = max(0, clocks.least_since_ms(last_word_ms(last)))
+                least_ms = clocks.least_since_ms(last_word_ms(last))
+                self._before_ms = max(0, min((least_ms, *counted_ms)))
         return None if epoch == 0 else self._before_ms + now_ms - self._seen_ms

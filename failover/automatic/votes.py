@@ -7,7 +7,8 @@
      "epoch": 3,              of the active site that it looked at
      "sees": "gone",          or "answers" or "unknown"
      "why": "dc1: no answer within 3 s",
-     "in_the_way": "for 12 of 60 s"}   what keeps this voter from promoting, by its own count
+     "in_the_way": "for 12 of 60 s",   what keeps this voter from promoting, by its own count
+     "since_last_ms": 90000}  for how long the last promotion is over, by its count; null: none was
 
 Numbers stand for times: nobody compares clocks of two machines.
 """
@@ -51,6 +52,7 @@ class Vote:
     sees: Sight
     why: str
     in_the_way: str = ""
+    since_last_ms: int | None = None
 
     def encode(self) -> bytes:
         """Return the JSON of the node."""
@@ -61,6 +63,7 @@ class Vote:
         """Return what a node says; raises ValueError."""
         try:
             found = read_json(data)
+            since_last_ms = found.get("since_last_ms")  # not in a vote of an earlier version
             return cls(
                 place=text(found["place"]),
                 run=text(found["run"]),
@@ -70,8 +73,9 @@ class Vote:
                 sees=Sight(found["sees"]),
                 why=text(found["why"])[:MOST_CHARACTERS],
                 in_the_way=text(found["in_the_way"])[:MOST_CHARACTERS],
+                since_last_ms=None if since_last_ms is None else whole_number(since_last_ms),
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"no valid vote: {error!r}") from error
 
 
@@ -83,7 +87,15 @@ class Polling:
     run: str = field(default_factory=lambda: uuid4().hex)
     _last: Vote | None = None
 
-    def vote(self, sees: Sight, why: str, *, epoch: int, in_the_way: str) -> Vote:
+    def vote(
+        self,
+        sees: Sight,
+        why: str,
+        *,
+        epoch: int,
+        in_the_way: str,
+        since_last_ms: int | None = None,
+    ) -> Vote:
         """Return the next vote: it goes on with the last one where it sees the same."""
         last = self._last
         number = 1 if last is None else last.number + 1
@@ -97,6 +109,7 @@ class Polling:
             sees=sees,
             why=why[:MOST_CHARACTERS],
             in_the_way=in_the_way[:MOST_CHARACTERS],
+            since_last_ms=since_last_ms,
         )
         return self._last
 

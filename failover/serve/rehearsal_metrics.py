@@ -9,10 +9,13 @@ from prometheus_client.registry import Collector
 
 from failover.rehearsal.outcome import Rehearsal, RehearsalState
 from runtime.configuration.rehearsal_section import RehearsalConfig
+from runtime.process.clock import now_ms
 
 PHASES: Final = ("switch", "closed", "writers", "readers")
 """Whose times are shown: from the command to the switch, how long nobody could write, and for how
 long nothing was written and read."""
+AHEAD_MS: Final = 3_600_000
+"""A time that lies further ahead is of a clock that was wrong, and is not known."""
 
 
 class RehearsalCollector(Collector):
@@ -47,7 +50,7 @@ class RehearsalCollector(Collector):
             running.add_metric([], int(any(_runs(one) for one in kept)))
         yield running
         ended = [one for one in kept or () if not _runs(one)]
-        yield _passed(ended)
+        yield _passed(ended, now_ms())
         yield _result(ended)
         judged = [one for one in ended if one.legs or one.load is not None]
         yield from _last(judged[-1] if judged else None)
@@ -57,12 +60,16 @@ def _runs(rehearsal: Rehearsal) -> bool:
     return rehearsal.state is RehearsalState.RUNNING
 
 
-def _passed(ended: Sequence[Rehearsal]) -> Metric:
+def _passed(ended: Sequence[Rehearsal], now_ms: int) -> Metric:
     family = GaugeMetricFamily(
         "failover_rehearsal_passed_timestamp_seconds",
         "Unix time at which the last rehearsal that has passed began",
     )
-    passed = [one.started_ms for one in ended if one.state is RehearsalState.PASSED]
+    passed = [
+        one.started_ms
+        for one in ended
+        if one.state is RehearsalState.PASSED and one.started_ms - now_ms <= AHEAD_MS
+    ]
     if passed:
         family.add_metric([], passed[-1] / 1_000)
     return family

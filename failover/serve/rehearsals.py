@@ -14,7 +14,7 @@ from failover.rehearsal.kept import RehearsalRuns, read_rehearsals
 from failover.rehearsal.outcome import Rehearsal, RehearsalState, RehearsalUnreadable
 from failover.rehearsal.rehearsed_set import CANNOT_PROMOTE, active_site
 from failover.rehearsal.run import RehearsalRequest, rehearse
-from failover.rehearsal.schedule import is_due
+from failover.rehearsal.schedule import counts_from_ms, is_due
 from failover.rehearsal.told import rehearsal_lines
 from failover.serve.rehearsal_metrics import RehearsalCollector
 from runtime.configuration.config import Configuration
@@ -88,8 +88,15 @@ class RehearsalWatch:
             if self._kept is None:
                 continue
             last = self._kept[-1] if self._kept else None
-            since_ms = max(self._since_ms, 0 if last is None else last.started_ms)
-            if is_due(self._config, now_ms=now_ms(), since_ms=since_ms):
+            now = now_ms()
+            self._since_ms = min(self._since_ms, now)  # this machine's clock may go back
+            since_ms = counts_from_ms(
+                self._config,
+                now_ms=now,
+                since_ms=self._since_ms,
+                last_ms=0 if last is None else last.started_ms,
+            )
+            if is_due(self._config, now_ms=now, since_ms=since_ms):
                 await self._rehearse(0 if last is None else last.number)
 
     async def _rehearse(self, behind: int) -> None:

@@ -151,6 +151,8 @@ class Voter:
         self._polling = Polling(place=config.voters[name])
         self._ballots = Ballots()
         self._last_promotion = LastPromotion()
+        self._since_last_ms: int | None = None
+        """How long ago that was, as counted last."""
         self._has_voted = trio.Event()
         """The vote's node tells what time it is for the witness."""
         self._mirror = MirrorView()
@@ -187,7 +189,13 @@ class Voter:
         active = await self._active(zookeeper)
         sees, why = await self._look(zookeeper, clusters, active)
         in_the_way = self._verdict.reason if isinstance(self._verdict, Obstacle) else ""
-        vote = self._polling.vote(sees, why, epoch=active.epoch, in_the_way=in_the_way)
+        vote = self._polling.vote(
+            sees,
+            why,
+            epoch=active.epoch,
+            in_the_way=in_the_way,
+            since_last_ms=self._since_last_ms,
+        )
         await self._publish(zookeeper, vote)
 
     async def _look(
@@ -249,6 +257,15 @@ class Voter:
         flow = self._flow_from(active.site)
         now = uptime_ms()
         self._ballots.see(votes, now)
+        others = (vote for name, vote in votes.items() if name != self._name)
+        counted = (vote.since_last_ms for vote in others if vote.epoch == active.epoch)
+        self._since_last_ms = self._last_promotion.see(
+            journals,
+            active.epoch,
+            clocks=await self._clocks(zookeeper, journals),
+            now_ms=now,
+            counted_ms=[one for one in counted if one is not None],
+        )
         circumstances = Circumstances(
             active=active,
             target=None if flow is None else flow.target,
@@ -256,12 +273,7 @@ class Voter:
             unfinished=None
             if unfinished is None
             else f"the {unfinished.kind} promotion of {unfinished.site} (epoch {unfinished.epoch})",
-            since_last_ms=self._last_promotion.see(
-                journals,
-                active.epoch,
-                clocks=await self._clocks(zookeeper, journals),
-                now_ms=now,
-            ),
+            since_last_ms=self._since_last_ms,
         )
         verdict = judge(self._ballots, self._config, circumstances, now)
         if isinstance(verdict, Agreement) and self._refused and now < self._again_at_ms:

@@ -58,3 +58,15 @@ def test_one_that_was_taken_back_counts_too() -> None:
 )
 def test_a_wrong_clock_ends_no_cool_down_early(clocks: Clocks) -> None:
     assert LastPromotion().see([DONE], 4, clocks=clocks, now_ms=0) == 4_000
+
+
+def test_what_another_voter_has_counted_bounds_what_wrong_clocks_say_and_lengthens_nothing() -> (
+    None
+):
+    """This machine has the witness's leading server on it, whose clock another had before."""
+    ahead = Clocks(wall_ms=9_000_000, witness_ms=9_000_000, journal_ms=1_005_000)
+    last = LastPromotion()
+    assert last.see([DONE], 4, clocks=ahead, now_ms=0, counted_ms=[30_000, 4_000]) == 4_000
+    assert last.see([DONE], 4, clocks=ahead, now_ms=10, counted_ms=[3]) == 4_010, "it goes on"
+    right = at(1_105_000)
+    assert LastPromotion().see([DONE], 4, clocks=right, now_ms=0, counted_ms=[999_999]) == 100_000

@@ -1,5 +1,6 @@
 """Votes as they lie in the witness, and the numbers that stand for time in them."""
 
+import json
 from dataclasses import replace
 from typing import cast
 
@@ -19,6 +20,11 @@ GONE = Vote(place="dc1", run="r", number=9, since=4, epoch=3, sees=Sight.GONE, w
 
 def test_a_vote_is_read_as_it_was_written() -> None:
     assert Vote.decode(GONE.encode()) == GONE
+    counted = replace(GONE, since_last_ms=90_000)
+    assert Vote.decode(counted.encode()) == counted
+    earlier = json.loads(GONE.encode())
+    del earlier["since_last_ms"]
+    assert Vote.decode(json.dumps(earlier).encode()) == GONE, "of a version before it was told"
 
 
 @given(st.binary() | st.sampled_from([b"null", b"[]", b'{"place": 1}']))

@@ -5,6 +5,7 @@ from dataclasses import replace
 from failover.rehearsal.outcome import RehearsalState
 from failover.serve.rehearsal_metrics import RehearsalCollector
 from runtime.configuration.rehearsal_section import HOUR_MS, RehearsalConfig
+from runtime.process.clock import now_ms
 from tests.failover.rehearsal.rehearsed import BEGUN, REHEARSAL
 
 
@@ -37,3 +38,14 @@ def test_where_nothing_was_rehearsed_yet_nothing_has_passed_failed_or_been_lost(
     collector = RehearsalCollector(RehearsalConfig())
     collector.know([])
     assert samples(collector) == {"running": 0}
+
+
+def test_a_rehearsal_of_a_clock_that_was_far_ahead_is_of_unknown_age() -> None:
+    """Its alert compares the age, which would be below zero for a year."""
+    collector = RehearsalCollector(RehearsalConfig())
+    passed = replace(REHEARSAL, number=1, state=RehearsalState.PASSED, started_ms=1_000)
+    ahead = replace(passed, number=2, started_ms=now_ms() + 400 * 24 * HOUR_MS)
+    collector.know([ahead])
+    assert "passed_timestamp_seconds" not in samples(collector)
+    collector.know([passed, ahead])
+    assert samples(collector)["passed_timestamp_seconds"] == 1
