@@ -338,16 +338,23 @@ async def open_controller(
     name: str = "failover",
     at_step: Callable[[StepName], None] = nobody_watches,
     why_stop: WhyStop | None = None,
+    is_rehearsal: bool = False,
 ) -> AsyncIterator[PromotionController]:
     """Connect to the witness and take the lease; raises ZooKeeperUnreachable, LeaseHeld.
 
-    A lease that a killed controller left behind is waited for: it lasts as long as its session.
+    A lease that a killed controller left behind is waited for: it lasts as long as its session. A
+    rehearsal that has it hears that we wait, unless we are one.
     """
     coordination = configuration.coordination
     paths = coordination.paths
     async with (
         open_witness(coordination) as zookeeper,
-        hold_lease(zookeeper, paths.lease, wait_ms=2 * coordination.session_timeout_ms) as lease,
+        hold_lease(
+            zookeeper,
+            paths.lease,
+            wait_ms=2 * coordination.session_timeout_ms,
+            wanted=None if is_rehearsal else paths.lease_wanted,
+        ) as lease,
     ):
         yield PromotionController(
             configuration=configuration,

@@ -148,6 +148,12 @@ TREE: Final = (
         "whoever promotes, aborts, recovers or adopts, while it does",
     ),
     (
+        PATHS.lease_wanted,
+        "ephemeral",
+        "Somebody waits for the lease; a rehearsal that has it gives way.",
+        "whoever promotes or aborts, while it waits",
+    ),
+    (
         PATHS.hold,
         "",
         "Who keeps promotions from beginning, when and why.",

@@ -14,7 +14,7 @@ import json
 import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -141,16 +141,19 @@ class Lease:
 
 
 @asynccontextmanager
-async def hold_lease(zookeeper: ZooKeeper, path: str, *, wait_ms: int) -> AsyncIterator[Lease]:
+async def hold_lease(
+    zookeeper: ZooKeeper, path: str, *, wait_ms: int, wanted: str | None = None
+) -> AsyncIterator[Lease]:
     """Take the lease at a path; one that a controller killed elsewhere has left is waited for.
 
+    While it is waited for, the node `wanted` says so, for whoever gives way (`wait_wanted`).
     Raises LeaseHeld when somebody still holds it after `wait_ms`.
     """
     owner = {"host": socket.gethostname(), "pid": os.getpid(), "machine": _machine()}
     session_id: int | None = None
     try:
         with trio.move_on_after(wait_ms / 1000):
-            session_id = await _take(zookeeper, path, json.dumps(owner).encode())
+            session_id = await _take(zookeeper, path, json.dumps(owner).encode(), wanted)
         if session_id is None:
             raise LeaseHeld(f"another controller is at work: {await _holder(zookeeper, path)}")
         lease = Lease(zookeeper, session_id=session_id)
@@ -164,13 +167,16 @@ async def hold_lease(zookeeper: ZooKeeper, path: str, *, wait_ms: int) -> AsyncI
             await _give_back(zookeeper, path)
 
 
-async def _take(zookeeper: ZooKeeper, path: str, owner: bytes) -> int:
+async def _take(zookeeper: ZooKeeper, path: str, owner: bytes, wanted: str | None) -> int:
     """Make the node and return the session that it goes with, or one that is over already."""
-    async with zookeeper.watch_data(path) as values:
+    async with AsyncExitStack() as waiting, zookeeper.watch_data(path) as values:
         async for node in values:
             if node is not None:
                 if _is_of_dead_process(node.data):
                     await _remove(zookeeper, path, node.version)
+                elif wanted is not None:
+                    await waiting.enter_async_context(_wanting(zookeeper, wanted, owner))
+                    wanted = None
                 continue  # it changes when the holder leaves or its session expires
             session_id = zookeeper.session_id
             try:
@@ -179,6 +185,26 @@ async def _take(zookeeper: ZooKeeper, path: str, owner: bytes) -> int:
                 continue
             return session_id
     raise AssertionError("a watch does not end by itself")
+
+
+@asynccontextmanager
+async def _wanting(zookeeper: ZooKeeper, path: str, owner: bytes) -> AsyncIterator[None]:
+    """Say while the block lasts that we wait; one that says so is enough."""
+    try:
+        with suppress(NodeExists):
+            await zookeeper.create(path, owner, ephemeral=True, make_parents=True)
+        yield
+    finally:
+        with trio.move_on_after(1, shield=True):
+            await _give_back(zookeeper, path)
+
+
+async def wait_wanted(zookeeper: ZooKeeper, path: str) -> None:
+    """Return once somebody waits for the lease that whoever asks holds."""
+    async with zookeeper.watch_data(path) as values:
+        async for node in values:
+            if node is not None:
+                return
 
 
 async def _remove(zookeeper: ZooKeeper, path: str, version: int) -> None:

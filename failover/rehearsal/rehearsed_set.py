@@ -1,8 +1,9 @@
 """The set of rehearsals on its way: promoted by the code of `failover promote`, and taken back."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import trio
@@ -11,7 +12,7 @@ from failover.automatic.hold import read_hold
 from failover.journal.execute import RollbackStuck, StepFailed
 from failover.journal.journal import Journal, JournalUnreadable
 from failover.journal.journals import find_unfinished, read_journals
-from failover.journal.lease import LeaseHeld, LeaseLost
+from failover.journal.lease import LeaseHeld, LeaseLost, wait_wanted
 from failover.journal.steps import PromotionKind, PromotionState, is_switched
 from failover.journal.store import Superseded
 from failover.planning.plan import PromotionRequest, decide
@@ -23,6 +24,7 @@ from runtime.coordination.witness import WitnessGarbled, WitnessPaths
 from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperFault
 from runtime.pair.opening import PairContradicted, PairUnknown
 from runtime.process.clock import now_ms
+from runtime.process.tasks import background_tasks
 
 PATIENCE_S: Final = 60.0
 """So long the mirror may take to make the set's topic on the other site."""
@@ -52,6 +54,30 @@ async def active_site(zookeeper: ZooKeeper, paths: WitnessPaths) -> str:
 
 class RehearsalFailed(Exception):
     """The rehearsal cannot go on; the message says why."""
+
+
+async def giving_way(
+    controller: PromotionController, work: Callable[[], Awaitable[Journal]]
+) -> Journal:
+    """Return what comes of the work, unless somebody waits for the lease to promote applications.
+
+    Then it stops where it is, as if it had been killed: the site may be one that answers nobody.
+    Raises RehearsalFailed, and what the work raises.
+    """
+    with trio.CancelScope() as working:
+        async with background_tasks() as tasks:
+            tasks.start_soon(_stop_once_wanted, controller, working)
+            return await work()
+    raise RehearsalFailed(
+        "it gave way to a promotion of applications, and `failover serve` or the next rehearsal"
+        " ends what it has begun"
+    )
+
+
+async def _stop_once_wanted(controller: PromotionController, working: trio.CancelScope) -> None:
+    with suppress(ZooKeeperFault):  # the lease goes with the session, and the work says so
+        await wait_wanted(controller.zookeeper, controller.paths.lease_wanted)
+        working.cancel()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +135,9 @@ class RehearsedSet:
         started_ms = now_ms()
         try:
             async with self._controller() as controller:
-                journal = await controller.promote(request, started_ms)
+                journal = await giving_way(
+                    controller, partial(controller.promote, request, started_ms)
+                )
         except CANNOT_PROMOTE as fault:
             raise RehearsalFailed(f"{site} could not be promoted: {fault}") from fault
         if journal.state is not PromotionState.DONE:
@@ -120,7 +148,7 @@ class RehearsedSet:
         """Take back what an earlier rehearsal has left unfinished; raises RehearsalFailed."""
         try:
             async with self._controller() as controller:
-                await controller.abort()
+                await giving_way(controller, controller.abort)
         except CANNOT_PROMOTE as fault:
             raise RehearsalFailed(
                 f"the promotion of {left.site} (epoch {left.epoch}) could not be taken back:"
@@ -130,7 +158,11 @@ class RehearsedSet:
     @asynccontextmanager
     async def _controller(self) -> AsyncIterator[PromotionController]:
         async with open_controller(
-            self.configuration, self.show, name="failover rehearse:", why_stop=self._why_stop
+            self.configuration,
+            self.show,
+            name="failover rehearse:",
+            why_stop=self._why_stop,
+            is_rehearsal=True,
         ) as controller:
             yield controller
 

@@ -16,6 +16,7 @@
 <path>/mirror/<source>-<target>/checkpoint-writers  MapWriters: those that may write checkpoints
 <path>/mirror/<source>-<target>/making-producer  ephemeral: who makes the mirror's producer id
 <path>/failover/lease                        ephemeral: the one controller
+<path>/failover/lease-wanted                 ephemeral: who waits for it; a rehearsal gives way
 <path>/failover/hold                         failover.automatic.hold: nothing is to be promoted
 <path>/failover/rehearsal                    ephemeral: the one rehearsal that runs
 <path>/failover/rehearsals/<number>          failover.rehearsal.outcome: what one found out
@@ -258,6 +259,11 @@ class WitnessPaths:
     def lease(self) -> str:
         """Return the path of the controller's ephemeral node."""
         return f"{self.of_pair.root}/failover/lease"
+
+    @property
+    def lease_wanted(self) -> str:
+        """Return the path of the ephemeral node of whoever waits to promote applications."""
+        return f"{self.of_pair.root}/failover/lease-wanted"
 
     @property
     def hold(self) -> str:

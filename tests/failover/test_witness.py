@@ -3,9 +3,11 @@
 import os
 import signal
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import trio
@@ -18,6 +20,8 @@ from failover.journal.lease import Lease, LeaseHeld, LeaseLost, hold_lease
 from failover.journal.steps import PromotionKind, PromotionState, StepName
 from failover.journal.store import Superseded, WitnessStore
 from failover.moving.flow import FlowControl
+from failover.promote import PromotionController
+from failover.rehearsal.rehearsed_set import RehearsalFailed, giving_way
 from runtime.configuration.config import load
 from runtime.coordination.witness import ActiveSite, FlowCommand, WitnessPaths, WorkerInfo
 from runtime.coordination.zookeeper import Check, ZooKeeper
@@ -72,6 +76,34 @@ async def test_a_second_controller_waits_for_the_lease_and_then_says_who_has_it(
         async with hold_lease(there.zookeeper, PATHS.lease, wait_ms=1_000):
             assert await there.zookeeper.exists(PATHS.lease)
         assert not await there.zookeeper.exists(PATHS.lease)
+
+
+async def test_a_rehearsal_gives_its_lease_to_whoever_waits_to_promote(
+    empty_zookeeper: str,
+) -> None:
+    def controller() -> AbstractAsyncContextManager[Lease]:
+        return hold_lease(there.zookeeper, PATHS.lease, wait_ms=60_000, wanted=PATHS.lease_wanted)
+
+    async def rehearse(task_status: trio.TaskStatus[None]) -> None:
+        async with hold_lease(there.zookeeper, PATHS.lease, wait_ms=1_000):
+            task_status.started()
+            rehearsing = cast(
+                "PromotionController", SimpleNamespace(zookeeper=there.zookeeper, paths=PATHS)
+            )
+            assert await giving_way(rehearsing, no_work) is JOURNAL
+            with pytest.raises(RehearsalFailed, match="gave way"):
+                await giving_way(rehearsing, trio.sleep_forever)
+
+    async def no_work() -> Journal:
+        await trio.sleep(0.01)
+        return JOURNAL
+
+    async with open_witness(empty_zookeeper) as there:
+        with trio.fail_after(60):
+            async with trio.open_nursery() as nursery:
+                await nursery.start(rehearse)
+                async with controller():
+                    assert not await there.zookeeper.exists(PATHS.lease_wanted)
 
 
 async def test_work_is_cancelled_while_the_witness_is_away_and_done_again_when_it_is_back(
