@@ -12,13 +12,25 @@ from failover.hooks.around_steps import HookedEffects
 from failover.hooks.call import call_hook
 from failover.hooks.hook_plan import hook_lines, hooks_document, why_not_runnable
 from failover.journal.commands_given import given_here
-from failover.journal.execute import Effects, Executor, nobody_watches
+from failover.journal.execute import (
+    Effects,
+    Executor,
+    RollbackStuck,
+    StepFailed,
+    nobody_watches,
+)
 from failover.journal.facts import Facts
-from failover.journal.journal import Journal, note_command, taken_on, turn_back
+from failover.journal.journal import (
+    Journal,
+    JournalUnreadable,
+    note_command,
+    taken_on,
+    turn_back,
+)
 from failover.journal.journals import find_unfinished, forget_superfluous, read_journals
-from failover.journal.lease import Lease, hold_lease
+from failover.journal.lease import Lease, LeaseHeld, LeaseLost, hold_lease
 from failover.journal.steps import PromotionKind, PromotionState, StepName, is_switched
-from failover.journal.store import WitnessStore
+from failover.journal.store import Superseded, WitnessStore
 from failover.moving.effects import PromotionEffects
 from failover.moving.flow import FlowControl
 from failover.moving.leaving import count_followers
@@ -37,9 +49,9 @@ from runtime.configuration.config import Configuration, FlowConfig
 from runtime.configuration.hooks_section import HookConfig
 from runtime.configuration.witness_session import open_witness
 from runtime.coordination.map_registry import WitnessWriters
-from runtime.coordination.witness import WitnessPaths
-from runtime.coordination.zookeeper import ZooKeeper
-from runtime.pair.opening import open_clusters, require_pair
+from runtime.coordination.witness import WitnessGarbled, WitnessPaths
+from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperFault
+from runtime.pair.opening import PairContradicted, PairUnknown, open_clusters, require_pair
 from runtime.process.clock import now_ms
 from runtime.set_option import set_option
 
@@ -53,6 +65,22 @@ LOSING_KEPT: Final = 1_000
 
 class PromotionRefused(Exception):
     """The command may not be carried out; the message is one line that says why."""
+
+
+UNREADABLE: Final = (JournalUnreadable, WitnessGarbled, ZooKeeperFault)
+"""What reading the witness raises."""
+CANNOT_PROMOTE: Final = (
+    LeaseHeld,
+    LeaseLost,
+    PromotionRefused,
+    RollbackStuck,
+    StepFailed,
+    Superseded,
+    PairContradicted,
+    PairUnknown,
+    *UNREADABLE,
+)
+"""What opening a controller and promoting raise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

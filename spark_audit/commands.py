@@ -196,7 +196,7 @@ def _tell_age(verdict: Verdict) -> None:
         complain(
             "spark-audit",
             f"this audit ended {hours} by the clock, and says nothing of what was written since; "
-            "run `spark-audit run`",
+            "run the audit again",
         )
 
 

@@ -11,6 +11,7 @@ from pyspark import SparkContext
 from runtime.configuration.config import Configuration, FlowConfig
 from runtime.process.clock import now_ms
 from runtime.process.java import JavaMissing
+from runtime.set_option import set_option
 from spark_audit.compare.summary import first_behind
 from spark_audit.evidence.believing import Believed, believe, consider, site_of
 from spark_audit.evidence.epochs import ask_epochs
@@ -157,10 +158,10 @@ def _told(
     spark: SparkContext, configuration: Configuration, snapshots: Sequence[Snapshot]
 ) -> Remembered:
     """Return what is remembered of each site that has evidence; raises EvidenceUnusable."""
-    places = configuration.audit.evidence
+    places, of_set = configuration.audit.evidence, set_option(configuration.topic_set)
     sites = {site for snapshot in snapshots for site in (snapshot.source, snapshot.target)}
     return {
-        site: remembered(load(spark, places[site]), places[site])
+        site: remembered(load(spark, places[site]), places[site], of_set)
         for site in sorted(sites & places.keys())
     }
 

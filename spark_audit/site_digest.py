@@ -12,6 +12,7 @@ from pyspark import SparkContext
 
 from runtime.configuration.config import ClusterConfig, Configuration
 from runtime.process.clock import now_ms
+from runtime.set_option import set_option
 from spark_audit.evidence.belief import (
     TAKE_ANEW,
     AskedLinks,
@@ -102,11 +103,12 @@ def take_night(
     with open_session(
         cores=audit.cores, driver_memory=audit.driver_memory, cluster=cluster
     ) as spark:
-        told = remembered(None if is_anew else load(spark, path), path)
+        of_set = set_option(configuration.topic_set)
+        told = remembered(None if is_anew else load(spark, path), path, of_set)
         if told.night is not None and told.night >= name:
             raise EvidenceUnusable(
                 f"{path}: it has night {told.night} already, and by the clock it is {name}; if the "
-                f"clock was wrong then, {TAKE_ANEW.format(site=site)}"
+                f"clock was wrong then, {TAKE_ANEW.format(site=site, of_set=of_set)}"
             )
         if (wrong := wrong_cluster(site, told, found.cluster_id)) is not None:
             raise EvidenceUnusable(wrong)

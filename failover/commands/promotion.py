@@ -13,6 +13,7 @@ from failover.journal.steps import PromotionKind, PromotionState, StepName
 from failover.planning.agreed import question
 from failover.planning.plan import Plan, PromotionRequest, Resume
 from failover.promote import (
+    CANNOT_PROMOTE,
     PromotionRefused,
     make_plan,
     open_controller,
@@ -58,8 +59,14 @@ async def promote(options: Options) -> int:
     journals: list[Journal] = []
     try:
         for of_set, of_plan in zip(chosen, agreed, strict=True):
-            async with _telling(options) as tell:
-                journal = await _promote(of_set, request, started_ms, of_plan, tell)
+            try:
+                async with _telling(options) as tell:
+                    journal = await _promote(of_set, request, started_ms, of_plan, tell)
+            except CANNOT_PROMOTE as fault:
+                if not moved:
+                    raise
+                complain("failover", f"set {of_set.topic_set}: {fault}")
+                break
             journals.append(journal)
             if journal.state is not PromotionState.DONE:
                 break
@@ -78,7 +85,8 @@ async def promote(options: Options) -> int:
             for one, journal in zip(chosen, journals, strict=False)
         ]
         show(json.dumps(reports[0] if len(chosen) == 1 else reports))
-    return max(map(exit_status, journals))
+    is_part = 0 < len(moved) < len(chosen)
+    return ExitStatus.FAILED if is_part else max(map(exit_status, journals))
 
 
 def _telling(options: Options) -> AbstractAsyncContextManager[Telling]:

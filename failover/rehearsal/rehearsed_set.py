@@ -9,39 +9,23 @@ from typing import Final
 import trio
 
 from failover.automatic.hold import read_hold
-from failover.journal.execute import RollbackStuck, StepFailed
-from failover.journal.journal import Journal, JournalUnreadable
+from failover.journal.journal import Journal
 from failover.journal.journals import find_unfinished, read_journals
-from failover.journal.lease import LeaseHeld, LeaseLost, wait_wanted
+from failover.journal.lease import wait_wanted
 from failover.journal.steps import PromotionKind, PromotionState, is_switched
-from failover.journal.store import Superseded
 from failover.planning.plan import PromotionRequest, decide
 from failover.planning.refusal import Refusal
-from failover.promote import PromotionController, PromotionRefused, open_controller
+from failover.promote import CANNOT_PROMOTE, UNREADABLE, PromotionController, open_controller
 from failover.view.snapshot import take_snapshot
 from runtime.configuration.config import Configuration
 from runtime.coordination.witness import WitnessGarbled, WitnessPaths
 from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperFault
-from runtime.pair.opening import PairContradicted, PairUnknown
 from runtime.process.clock import now_ms
 from runtime.process.tasks import background_tasks
 
 PATIENCE_S: Final = 60.0
 """So long the mirror may take to make the set's topic on the other site."""
 LOOK_AGAIN_S: Final = 0.5
-UNREADABLE: Final = (JournalUnreadable, WitnessGarbled, ZooKeeperFault)
-"""What reading the witness raises."""
-CANNOT_PROMOTE: Final = (
-    LeaseHeld,
-    LeaseLost,
-    PromotionRefused,
-    RollbackStuck,
-    StepFailed,
-    Superseded,
-    PairContradicted,
-    PairUnknown,
-    *UNREADABLE,
-)
 
 
 async def active_site(zookeeper: ZooKeeper, paths: WitnessPaths) -> str:

@@ -17,6 +17,7 @@ from failover.journal.commands_given import given_here
 from failover.journal.journal import Journal
 from failover.journal.journals import find_unfinished, read_journals
 from failover.moving.flow import FlowControl
+from failover.promote import CANNOT_PROMOTE, UNREADABLE
 from failover.rehearsal.judgement import LoadVerdict, Numbers, judge_load
 from failover.rehearsal.kept import DIED, open_store
 from failover.rehearsal.load import LoadFailed, RehearsalLoad, run_load
@@ -30,12 +31,7 @@ from failover.rehearsal.outcome import (
     leg_of,
     why_not_passed,
 )
-from failover.rehearsal.rehearsed_set import (
-    CANNOT_PROMOTE,
-    UNREADABLE,
-    RehearsalFailed,
-    RehearsedSet,
-)
+from failover.rehearsal.rehearsed_set import RehearsalFailed, RehearsedSet
 from failover.rehearsal.seen import LoadSeen
 from failover.sites.opening import flow_between
 from failover.view.readiness import look_at_readiness

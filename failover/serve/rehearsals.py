@@ -10,9 +10,10 @@ from typing import Final
 
 import trio
 
+from failover.promote import CANNOT_PROMOTE
 from failover.rehearsal.kept import RehearsalRuns, read_rehearsals
 from failover.rehearsal.outcome import Rehearsal, RehearsalState, RehearsalUnreadable
-from failover.rehearsal.rehearsed_set import CANNOT_PROMOTE, active_site
+from failover.rehearsal.rehearsed_set import active_site
 from failover.rehearsal.run import RehearsalRequest, rehearse
 from failover.rehearsal.schedule import counts_from_ms, is_due
 from failover.rehearsal.told import rehearsal_lines

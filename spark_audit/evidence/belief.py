@@ -16,6 +16,7 @@ Bits that rot are found by reading again, a part each night (`Chain.to_read_agai
 from dataclasses import dataclass
 from typing import Final
 
+from runtime.set_option import set_option
 from spark_audit.evidence.chain import Chain
 from spark_audit.evidence.remembered import RememberedLog, RememberedSite
 from spark_audit.snapshot.bounds import LogBounds
@@ -23,7 +24,7 @@ from wire.errors import ErrorCode, describe
 from wire.net.partition_operations import EpochEnd
 
 NO_EPOCH: Final = -1
-TAKE_ANEW: Final = "take it anew with `spark-audit digest {site} --full`"
+TAKE_ANEW: Final = "take it anew with `spark-audit digest {site} --full{of_set}`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,12 @@ class Disbelief:
 
 
 def considered(
-    site: str, log: RememberedLog | None, now: LogBounds, start: int, stop: int
+    site: str,
+    log: RememberedLog | None,
+    now: LogBounds,
+    start: int,
+    stop: int,
+    told_set: str | None = None,
 ) -> AskedLinks | Disbelief | None:
     """Return the links between two offsets of a log to ask its leader about.
 
@@ -58,11 +64,12 @@ def considered(
     """
     if log is None or now.is_compacted:
         return None
-    anew = TAKE_ANEW.format(site=site)
+    of_set = set_option(told_set)
+    anew = TAKE_ANEW.format(site=site, of_set=of_set)
     if log.topic_id != now.topic_id:
         return Disbelief(
             f"evidence of {site} (night {log.night}) is of topic id {log.topic_id}, and the topic "
-            f"was made again with id {now.topic_id}; run `spark-audit digest {site}`"
+            f"was made again with id {now.topic_id}; run `spark-audit digest {site}{of_set}`"
         )
     if now.topic_id.int == 0:
         return None
@@ -74,7 +81,12 @@ def considered(
     return AskedLinks(links=links)
 
 
-def proven(site: str, asked: AskedLinks, answer: EpochEnd | ErrorCode | None) -> Chain | Disbelief:
+def proven(
+    site: str,
+    asked: AskedLinks,
+    answer: EpochEnd | ErrorCode | None,
+    told_set: str | None = None,
+) -> Chain | Disbelief:
     """Return the links if the leader's answer proves that the log still has them."""
     stop = asked.links[-1].stop
     if isinstance(answer, ErrorCode) or answer is None:
@@ -85,7 +97,7 @@ def proven(site: str, asked: AskedLinks, answer: EpochEnd | ErrorCode | None) ->
     return Disbelief(
         f"evidence of {site} tells of offsets before {stop}, taken in leader epoch {asked.epoch}; "
         f"the leader's log has epoch {answer.epoch} and ended it at offset {answer.offset}: it was "
-        f"truncated; {TAKE_ANEW.format(site=site)}",
+        f"truncated; {TAKE_ANEW.format(site=site, of_set=set_option(told_set))}",
         is_contradicted=True,
     )
 

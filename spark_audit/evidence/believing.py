@@ -77,7 +77,7 @@ def _each(
             if site in told and bounds.part(side) is None:
                 log, start, stop = bounds.side(side)
                 known = told[site].logs.get(bounds.place(side))
-                yield side, bounds, considered(site, known, log, start, stop)
+                yield side, bounds, considered(site, known, log, start, stop, snapshot.told_set)
 
 
 def believe(
@@ -93,7 +93,7 @@ def believe(
         asked = considered_logs.asked.get((side, there))
         if asked is None:
             continue
-        found = proven(site_of(snapshot, side), asked, answers[side].get(there))
+        found = proven(site_of(snapshot, side), asked, answers[side].get(there), snapshot.told_set)
         if isinstance(found, Disbelief):
             untold.setdefault(place, f"{there}: {found.why}")
         else:

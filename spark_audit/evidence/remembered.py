@@ -46,14 +46,16 @@ Remembered: TypeAlias = Mapping[str, RememberedSite]
 """By site."""
 
 
-def remembered(table: pa.Table | None, where: str) -> RememberedSite:
+def remembered(table: pa.Table | None, where: str, of_set: str = "") -> RememberedSite:
     """Return what is kept of a site says, or nothing for None; `where` names it.
+
+    `of_set` is the option for the set of topics, in commands that messages name.
 
     Raises EvidenceUnusable for rows of another format, of more than one cluster, or of no site.
     """
     if table is None or not table.num_rows:
         return RememberedSite()
-    require_usable(table, where)
+    require_usable(table, where, of_set)
     kept = kept_notes(table, where)
     return RememberedSite(
         cluster=table.column("cluster")[0].as_py(),

@@ -97,13 +97,13 @@ def table_of(night: Night) -> pa.Table:
     )
 
 
-def require_usable(table: pa.Table, where: str) -> None:
+def require_usable(table: pa.Table, where: str, of_set: str) -> None:
     """Raise EvidenceUnusable for rows of another format or of more than one cluster."""
     formats = set(table.column("format").unique().to_pylist()) - {FORMAT}
     if formats:
         raise EvidenceUnusable(
             f"{where}: evidence of format {min(map(str, formats))}, this program knows {FORMAT}; "
-            "take it anew with `spark-audit digest SITE --full`"
+            f"take it anew with `spark-audit digest SITE --full{of_set}`"
         )
     clusters = set(table.column("cluster").unique().to_pylist())
     if len(clusters) > 1:

@@ -85,7 +85,7 @@ def _head(verdict: Verdict, now_ms: int, docs: str | None) -> Iterator[str]:
     if now_ms - verdict.ended_ms > OLD_MS:
         yield (
             f'<p class="old">This verdict was {age_h:,.0f} hours old when this page was made, and '
-            "says nothing of what was written since. Run <code>spark-audit run</code> again.</p>"
+            "says nothing of what was written since. Run the audit again.</p>"
         )
     if verdict.ended_ms - now_ms > OLD_MS:
         yield (

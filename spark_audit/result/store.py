@@ -71,7 +71,7 @@ class Result:
     def require_findings(self) -> None:
         """Raise ResultUnusable if the folder of the findings is gone: none are listed then."""
         if not (self.folder / FINDINGS).is_dir():
-            raise ResultUnusable(f"{self.folder / FINDINGS} is gone: run `spark-audit run` again")
+            raise ResultUnusable(f"{self.folder / FINDINGS} is gone: run the audit again")
 
     def verdict_text(self) -> str:
         """Return verdict.json; raises ResultUnusable if there is none."""

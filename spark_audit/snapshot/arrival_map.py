@@ -15,6 +15,7 @@ from offset_translation.map_records import (
     partition_of,
 )
 from runtime.coordination.map_writers import MapReading, UnbelievedRecords, Writers, note_unbelieved
+from runtime.set_option import set_option
 from spark_audit.snapshot.origins import Arrivals
 from spark_audit.snapshot.seals import CannotTell
 from wire.errors import ErrorCode, describe
@@ -47,11 +48,12 @@ async def read_map(
     *,
     name: str,
     partitions: Collection[TopicPartition],
+    told_set: str | None = None,
 ) -> ReadMap:
     """Return what the map of all that came from `source` says; nothing while there is no map.
 
     Records of producers that are not among its `writers` are not believed. They are named where
-    they say something else of these `partitions`.
+    they say something else of these `partitions`, with a command for `told_set`.
 
     Raises CannotTell, with the cluster's name, for one that cannot be read to its end: a producer
     id that is not known makes what it brought look like the site's own.
@@ -78,14 +80,15 @@ async def read_map(
         raise CannotTell(f"cluster {name}: {topic}: {reason}") from reason
     more = unbelieved.count > len(others)
     says_else = more or any(_says_else(state, record, partitions) for record in others)
-    return ReadMap(arrivals, state, _describe(f"{name} {topic}", unbelieved) if says_else else None)
+    told = _describe(f"{name} {topic}", unbelieved, set_option(told_set)) if says_else else None
+    return ReadMap(arrivals, state, told)
 
 
-def _describe(where: str, unbelieved: UnbelievedRecords) -> str:
+def _describe(where: str, unbelieved: UnbelievedRecords, of_set: str) -> str:
     return (
         f"{where} holds {unbelieved.count} records that are not believed, as the witness does not"
         f" know their writers ({'; '.join(unbelieved.describe())}); if they are the mirror's"
-        " own, `failover recover --believe-maps --write` has them believed"
+        f" own, `failover recover --believe-maps --write{of_set}` has them believed"
     )
 
 

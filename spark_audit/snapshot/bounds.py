@@ -191,6 +191,8 @@ class Snapshot:
     partitions: tuple[PartitionBounds, ...]
     only_on_target: tuple[str, ...]
     """Topics that the flow's patterns name and only the target has: not audited."""
+    told_set: str | None = None
+    """The set of topics that messages name in commands; None where the file has none."""
     prefix: str = ""
     """What stands before the name of each topic on the target."""
     untold: Mapping[TopicPartition, str] = field(default_factory=dict)

@@ -131,6 +131,7 @@ async def take_snapshot(
         target=flow.target,
         taken_ms=now_ms,
         promotion=None if promotion is None else promotion.epoch,
+        told_set=flow.told_set,
         partitions=tuple(_complete(bounds, names, promised) for bounds in joined),
         only_on_target=tuple(
             sorted(map(flow.names.on_target, on_target.topics - on_source.topics))
@@ -296,7 +297,14 @@ async def _map(
 ) -> ReadMap:
     async with _open_witness(configuration) as (zookeeper, paths):
         writers = WitnessWriters(zookeeper, paths, other, site.name)
-        return await read_map(site.cluster, other, writers, name=site.name, partitions=partitions)
+        return await read_map(
+            site.cluster,
+            other,
+            writers,
+            name=site.name,
+            partitions=partitions,
+            told_set=configuration.topic_set,
+        )
 
 
 async def _require_absent(site: AuditedCluster, topics: Set[str]) -> None:

@@ -1,5 +1,6 @@
 """The command line of `failover`, as it is typed in a hurry."""
 
+import json
 import os
 import signal
 import subprocess
@@ -10,7 +11,7 @@ from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import trio
@@ -22,6 +23,7 @@ from failover.commands.running import stop_at_signals
 from failover.journal.facts import Facts
 from failover.journal.journal import Journal, begin_step, end_step, turn_back
 from failover.journal.steps import PromotionKind, PromotionState, StepName, StepState
+from failover.promote import PromotionRefused
 from runtime.configuration.config import Configuration, load
 from runtime.program.command import Options
 from tests.failover.journals import begun, ended_promotion
@@ -147,3 +149,38 @@ async def test_an_abort_that_left_something_has_not_succeeded(
     options = PROGRAM.parse(["abort", str(file)])
     options.configuration = load(file)
     assert await abort(options) == status
+
+
+async def test_of_several_sets_those_that_moved_are_told_where_a_later_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Status 2 would say that nothing was done."""
+    done = ended_promotion(PromotionKind.PLANNED, {**FACTS, StepName.CONFIRM: {"appended": []}})
+
+    @asynccontextmanager
+    async def open_controller(
+        of_set: Configuration, *_: object, **__: object
+    ) -> AsyncIterator[Any]:
+        async def carried_out(*_: object) -> Journal:
+            if of_set.topic_set == "payments":
+                raise PromotionRefused("its groups are cut")
+            return done
+
+        yield SimpleNamespace(promote=carried_out)
+
+    file = config_file(tmp_path)
+    sets = "failover: {sets: {payments: {topics: pay.*}}, "
+    file.write_text(file.read_text().replace("failover: {", sets))
+    options = PROGRAM.parse(["promote", "dc2", "--all", "--json", str(file)])
+    options.configuration = whole = load(file)
+
+    async def choose(_: Options) -> tuple[Configuration, ...]:
+        return whole.of_set("default"), whole.of_set("payments")
+
+    monkeypatch.setattr(failover.commands.promotion, "open_controller", open_controller)
+    monkeypatch.setattr(failover.commands.promotion, "choose_sets", choose)
+    assert await promote(options) == 1
+    told = capsys.readouterr()
+    assert [one["set"] for one in json.loads(told.out)] == ["default"]
+    assert "set payments: its groups are cut" in told.err
+    assert "moved: default; not moved: payments" in told.err

@@ -1,7 +1,7 @@
 """Every message that tells of a command which takes `--set` leaves room for the set in it.
 
-Held against the sources: what stands in backticks and begins with such a command has to have
-`set_option` in it, before the backticks end. A table in a reference page is of no set.
+Held against the sources: what stands in backticks, or in a page's `<code>`, and begins with such a
+command has to have `set_option` in it, before it ends. A table in a reference page is of no set.
 """
 
 import ast
@@ -30,7 +30,8 @@ OF_NO_SET: Final = (
 )
 OF_THE_PAST: Final = {"somebody has paused it with `mirror pause`"}
 """Says what somebody has done, and is no command to run."""
-OF_INTEREST: Final = re.compile(r"`(failover|mirror|spark-audit)\b|\.decode\(")
+OF_INTEREST: Final = re.compile(r"(`|<code>)(failover|mirror|spark-audit)\b|\.decode\(")
+HTML_CODE: Final = re.compile("<code>(.*?)</code>")
 THE_SET: Final = "\N{ELEMENT OF}"
 
 
@@ -68,7 +69,7 @@ def _part(part: ast.expr) -> str:
 
 def lacking(text: str) -> list[str]:
     """Return the commands in a text that take a set and leave no room for it."""
-    quoted = text.split("`")[1::2]
+    quoted = text.split("`")[1::2] + HTML_CODE.findall(text)
     wanted = taking_a_set()
     return [
         one
@@ -81,7 +82,8 @@ def lacking(text: str) -> list[str]:
 def sources() -> tuple[tuple[str, ast.AST], ...]:
     """Return the modules that tell of a command or read a node, by name."""
     paths = chain.from_iterable(
-        (ROOT / folder).rglob("*.py") for folder in ("failover", "mirror", "runtime")
+        (ROOT / folder).rglob("*.py")
+        for folder in ("failover", "mirror", "runtime", "spark_audit", "offset_translation")
     )
     found = ((path.relative_to(ROOT).as_posix(), path.read_text()) for path in paths)
     return tuple(
@@ -114,6 +116,7 @@ def test_every_command_that_a_message_tells_of_has_room_for_its_set() -> None:
         ),
         ("x = 'go on with `failover promote dc2`'", ["failover promote dc2"]),
         ("x = ('or `failover '\n'abort`')", ["failover abort"]),
+        ("x = 'run <code>failover abort</code>'", ["failover abort"]),
         ("x = 'see `failover status` and `mirror run`'", []),
         ("def f():\n    'What `failover abort` does.'", []),
     ],

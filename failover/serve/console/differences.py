@@ -20,6 +20,7 @@ from runtime.coordination.zookeeper import ZooKeeperFault
 from runtime.pages.markup import moment, shown
 from runtime.pair.opening import PairContradicted, PairUnknown
 from runtime.process.clock import wall_ms
+from runtime.set_option import set_option
 from wire.net import NetworkFault
 
 LOOK_TIMEOUT_S: Final = 60.0
@@ -96,10 +97,11 @@ def differences_page(by_set: Mapping[str, DifferencesSeen] | None) -> PageParts:
 
 def _of_set(name: str, seen: DifferencesSeen) -> str:
     named = f"{shown(name)}: " if name else ""
+    command = f"failover divergence{set_option(name or None)}"
     return (
         f"<h2>{named}Only on one site</h2><p>{_verdict(seen)}</p>{_lines(seen.lines)}"
         f"{_records(seen)}"
-        f'<p class="soft">Looked at {when(seen.looked_ms)}. <code>failover divergence</code> lists'
+        f'<p class="soft">Looked at {when(seen.looked_ms)}. <code>{shown(command)}</code> lists'
         " all of it.</p>"
     )
 

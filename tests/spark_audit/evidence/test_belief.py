@@ -64,9 +64,13 @@ def test_a_topic_that_was_made_again_is_named() -> None:
 
 
 def test_evidence_with_a_fault_is_named() -> None:
-    found = considered("dc1", replace(LOG, fault="rows of night x are missing"), NOW, 0, 40)
+    missing = replace(LOG, fault="rows of night x are missing")
+    found = considered("dc1", missing, NOW, 0, 40, "payments")
     assert isinstance(found, Disbelief)
-    assert "rows of night x are missing; take it anew with" in found.why
+    assert found.why.endswith(
+        "rows of night x are missing; take it anew with"
+        " `spark-audit digest dc1 --full --set payments`"
+    )
 
 
 @pytest.mark.parametrize("end", [EpochEnd(4, 30), EpochEnd(4, 99)])
