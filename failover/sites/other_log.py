@@ -14,13 +14,13 @@ from collections.abc import Collection, Mapping
 from uuid import UUID
 
 from failover.journal.execute import StepFailed
-from failover.sites.foreign_writers import AT_ONCE, last_batch, record_at
+from failover.sites.foreign_writers import last_batches, portions, record_at
 from failover.sites.map_follower import MapFollower
 from failover.sites.site import LogUnavailable, Site
 from offset_translation.runs import Place
 from offset_translation.topic_identity import NO_ID, is_recreated
 from runtime.set_option import set_option
-from wire.net.side_by_side import ask_each
+from wire.net.held_batches import HeldBatch
 from wire.record_batch import is_same_record
 from wire.topic_partition import TopicPartition
 
@@ -106,33 +106,55 @@ async def find_regrown_logs(
     }
     starts, target_starts = await source.starts(places), await follower.target.starts(places)
     ends = await source.ends(places)
+    compared = [
+        partition
+        for partition, (at_source, at_target) in sorted(places.items())
+        if starts[partition] <= at_source < ends[partition]
+        and target_starts[partition] <= at_target < follower.target_ends.get(partition, 0)
+    ]
+    told: dict[TopicPartition, str] = {}
+    for some in portions(compared):
+        mirrored = await last_batches(follower.target, {one: places[one][1] + 1 for one in some})
+        held = await last_batches(source, {one: places[one][0] + 1 for one in some})
+        for partition in some:
+            both = mirrored[partition], held[partition]
+            if _is_other_record(source, follower, partition, places[partition], both):
+                told[partition] = _describe_regrown(source, follower, partition, places[partition])
+    return told
 
-    async def compare(partition: TopicPartition) -> str | None:
-        at_source, at_target = places[partition]
-        is_there = starts[partition] <= at_source < ends[partition]
-        is_here = target_starts[partition] <= at_target < follower.target_ends.get(partition, 0)
-        if not (is_there and is_here):
-            return None
-        mirrored = await last_batch(follower.target, partition, at_target + 1)
-        held = await last_batch(source, partition, at_source + 1)
-        if mirrored is None or held is None:
-            return None
-        is_marker = held[0].is_control
-        ours = record_at(follower.target, partition, mirrored[1], at_target)
-        theirs = None if is_marker else record_at(source, partition, held[1], at_source)
-        if ours is None or (theirs is None and not is_marker):
-            return None
-        is_stamped = mirrored[0].is_log_append_time or held[0].is_log_append_time
-        if theirs is not None and is_same_record(ours, theirs, is_stamped=is_stamped):
-            return None
-        return (
-            f"{source.name} {partition} holds another record at offset {at_source} than"
-            f" {follower.target_name} at {at_target}, although the one came from the other: a log"
-            f" was cut, and has grown again; {_advice(source, follower, partition.topic)}"
-        )
 
-    told = await ask_each(places, compare, at_once=AT_ONCE)
-    return {partition: text for partition, text in sorted(told.items()) if text is not None}
+def _is_other_record(
+    source: Site,
+    follower: MapFollower,
+    partition: TopicPartition,
+    place: tuple[int, int],
+    batches: tuple[HeldBatch | None, HeldBatch | None],
+) -> bool:
+    """Tell whether the sites hold different records at a place, by their batches there.
+
+    A marker of a transaction on the source is no record that was mirrored. Raises SiteUnclear.
+    """
+    mirrored, held = batches
+    if mirrored is None or held is None:
+        return False
+    at_source, at_target = place
+    ours = record_at(follower.target, partition, mirrored[1], at_target)
+    if ours is None or held[0].is_control:
+        return ours is not None
+    theirs = record_at(source, partition, held[1], at_source)
+    is_stamped = mirrored[0].is_log_append_time or held[0].is_log_append_time
+    return theirs is not None and not is_same_record(ours, theirs, is_stamped=is_stamped)
+
+
+def _describe_regrown(
+    source: Site, follower: MapFollower, partition: TopicPartition, place: tuple[int, int]
+) -> str:
+    at_source, at_target = place
+    return (
+        f"{source.name} {partition} holds another record at offset {at_source} than"
+        f" {follower.target_name} at {at_target}, although the one came from the other: a log"
+        f" was cut, and has grown again; {_advice(source, follower, partition.topic)}"
+    )
 
 
 def _last_place(follower: MapFollower, partition: TopicPartition) -> tuple[int, int] | None:
