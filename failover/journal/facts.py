@@ -6,6 +6,8 @@ Some steps find out what decides later ones:
                plain: the members of groups that do not follow the active site
     fence      topics: how many partitions of each topic the fence has closed
     drain      starts, ends: the source's logs behind the fence, topic → partition → offset
+    seal       source_ids: the ids of the source's topics whose copies were sealed, in the order
+               of their names, which stand beside the seals
     groups-move, verify-fence
                positions: where groups stand on the target, group → topic → partition → offset
 
@@ -15,6 +17,7 @@ All other facts are for people: offsets, groups, counts.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self, TypeAlias
+from uuid import UUID
 
 from wire.topic_partition import TopicPartition
 
@@ -87,6 +90,27 @@ class DrainFacts:
     def decode(cls, facts: Facts) -> Self:
         """Return what a journal's facts say; raises FactsMalformed."""
         return cls(starts=_offsets(facts, "starts"), ends=_offsets(facts, "ends"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealFacts:
+    """Which topics of the source the sealed copies are of."""
+
+    source_ids: tuple[UUID, ...] = ()
+    """Zero where an id is not known; none in a journal of an earlier version."""
+
+    def encode(self) -> Facts:
+        """Return the facts as the journal holds them."""
+        return {"source_ids": [str(one) for one in self.source_ids]}
+
+    @classmethod
+    def decode(cls, facts: Facts) -> Self:
+        """Return what a journal's facts say; raises FactsMalformed."""
+        try:
+            return cls(source_ids=tuple(UUID(one) for one in _names(facts, "source_ids")))
+        except ValueError:
+            listed = facts["source_ids"]
+            raise FactsMalformed(f"source_ids holds more than topic ids: {listed!r}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

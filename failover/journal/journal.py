@@ -36,6 +36,7 @@ would be longer than anybody reads is refused beforehand (`failover.journal.jour
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
+from uuid import UUID
 
 from failover.journal.commands_given import GivenCommand, kept
 from failover.journal.facts import (
@@ -45,6 +46,7 @@ from failover.journal.facts import (
     FenceFacts,
     GroupFacts,
     PreflightFacts,
+    SealFacts,
 )
 from failover.journal.steps import (
     ORDER,
@@ -74,6 +76,7 @@ DECISIVE: Final[Mapping[StepName, Callable[[Facts], object]]] = {
     StepName.PREFLIGHT: PreflightFacts.decode,
     StepName.FENCE: FenceFacts.decode,
     StepName.DRAIN: DrainFacts.decode,
+    StepName.SEAL: SealFacts.decode,
     StepName.GROUPS_MOVE: GroupFacts.decode,
     StepName.VERIFY_FENCE: GroupFacts.decode,
 }
@@ -157,6 +160,15 @@ class Journal:
     def drain(self) -> DrainFacts:
         """Where the source's logs were when the drain began; raises FactsMalformed."""
         return DrainFacts.decode(self.facts(StepName.DRAIN))
+
+    @property
+    def sealed_ids(self) -> Mapping[str, UUID]:
+        """The ids of the topics that were sealed, of those that are known; raises FactsMalformed."""
+        topics = sorted({one.topic for one in self.partitions})
+        ids = SealFacts.decode(self.facts(StepName.SEAL)).source_ids
+        if ids and len(ids) != len(topics):
+            raise FactsMalformed(f"source_ids are {len(ids)} of {len(topics)} topics")
+        return {topic: one for topic, one in zip(topics, ids, strict=False) if one.int}
 
     @property
     def moved_groups(self) -> Facts:

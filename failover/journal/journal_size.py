@@ -8,6 +8,7 @@ is refused at its plan, and once more before and behind the fence, which may fin
 from collections.abc import Mapping
 from typing import Final
 
+from offset_translation.topic_identity import NO_ID
 from runtime.coordination.long_document import compact
 from runtime.untrusted_json import LARGEST, MAX_BYTES
 
@@ -36,6 +37,8 @@ LISTS_OF_TOPICS: Final = 8
 open-target: was_fenced."""
 TOPIC_BYTES: Final = len(compact({"": 2**31 - 1}))
 """Of one topic in such a list, beside its name."""
+TOPIC_ID_BYTES: Final = len(compact([str(NO_ID)]))
+"""Of one topic in the ids that the seal notes."""
 MEGABYTE: Final = 1024 * 1024
 
 
@@ -44,7 +47,7 @@ def most_bytes(topics: Mapping[str, int]) -> int:
     total = OTHER_BYTES
     for topic, count in topics.items():
         name, number = len(compact(topic)) - 2, len(str(count))
-        total += LISTS_OF_TOPICS * (TOPIC_BYTES + name)
+        total += LISTS_OF_TOPICS * (TOPIC_BYTES + name) + TOPIC_ID_BYTES
         total += count * (SEAL_BYTES + APPENDED_BYTES + 2 * DRAINED_BYTES)
         total += count * (2 * name + 4 * number)
     return total

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from failover.journal.execute import Note, StepFailed, StepOutcome
-from failover.journal.facts import Facts
+from failover.journal.facts import Facts, SealFacts
 from failover.journal.journal import Journal, PartitionEnds
 from failover.journal.journals import mirrored_away
 from failover.journal.steps import PromotionKind, StepName
@@ -21,6 +21,7 @@ from failover.sites.mirrored_ends import (
 from failover.sites.other_log import find_shorter_logs, require_none
 from failover.sites.site import Site, brief
 from failover.sites.unbelieved import find_unsure_seals, not_all_believed
+from offset_translation.topic_identity import NO_ID
 from runtime.configuration.config import FlowConfig
 from wire.net import NetworkFault
 from wire.topic_partition import TopicPartition
@@ -53,7 +54,9 @@ class Seals:
                 for one in ends
             }
         )
-        return StepOutcome(facts={"partitions": len(ends)}, partitions=tuple(ends))
+        return StepOutcome(
+            facts={"partitions": len(ends), **self._ids(journal)}, partitions=tuple(ends)
+        )
 
     async def _seal_without_source(self, journal: Journal, note: Note) -> StepOutcome:
         """Seal behind the last batch of the mirror, whatever others have written to the target.
@@ -65,7 +68,8 @@ class Seals:
         unsure = await find_unsure_seals(self.follower, partitions)
         if not self.accepts_loss:
             require_none(unsure)
-        away = mirrored_away(await self.journals(), self.target.name, self.source.name)
+        now = await self.target.topic_ids({topic for topic, _ in partitions})
+        away = mirrored_away(await self.journals(), self.target.name, self.source.name, now)
         sure = await find_mirrored_ends(self.follower, partitions)
         untold = not_all_believed(self.follower.topic_set)
         named = {
@@ -82,7 +86,7 @@ class Seals:
         )
         stray = await pull_back_stray(self.target, self.flow.groups, self.follower.target_ends)
         return StepOutcome(
-            facts={"partitions": len(found), **facts, **stray},
+            facts={"partitions": len(found), **facts, **stray, **self._ids(journal)},
             partitions=tuple(
                 PartitionEnds(
                     topic=partition.topic,
@@ -94,6 +98,12 @@ class Seals:
                 for partition, end in sorted(found.items())
             ),
         )
+
+    def _ids(self, journal: Journal) -> Facts:
+        """Return which of the source's topics are sealed, for when it takes over again."""
+        topics = sorted({topic for topic, _ in journal.moving})
+        known = self.follower.topic_ids
+        return SealFacts(source_ids=tuple(known.get(one, NO_ID) for one in topics)).encode()
 
     def _drained_ends(self, partition: TopicPartition, logs: SourceLogs) -> PartitionEnds:
         """Return where a partition stands behind the drain; raises StepFailed.

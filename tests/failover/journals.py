@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
+from uuid import UUID
 
 import trio
 
-from failover.journal.facts import Facts, JsonValue
+from failover.journal.facts import Facts, JsonValue, SealFacts
 from failover.journal.journal import Journal, PartitionEnds, begin_step, end_step
 from failover.journal.steps import ORDER, PromotionKind, PromotionState, StepName, StepState
 
@@ -66,10 +67,12 @@ def full_facts(topics: Mapping[str, int]) -> dict[StepName, Facts]:
     logs: JsonValue = {
         topic: {str(index): FURTHEST for index in range(count)} for topic, count in topics.items()
     }
+    ids = tuple(UUID(int=number) for number in range(len(topics)))
     return {
         StepName.PREFLIGHT: {"topics": topics, "fence": [*topics]},
         StepName.FENCE: {"fenced": True, "partitions": FURTHEST, "topics": topics},
         StepName.DRAIN: {"records": FURTHEST, "starts": logs, "ends": logs},
+        StepName.SEAL: {"partitions": FURTHEST, **SealFacts(source_ids=ids).encode()},
         StepName.VERIFY_FENCE: {"partitions": FURTHEST, "made": [*topics], "committed": FURTHEST},
         StepName.OPEN_TARGET: {"was_fenced": [*topics], "evidence": {}},
     }

@@ -5,23 +5,25 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 import trio
 
 from failover.journal.execute import StepFailed, StepOutcome
-from failover.journal.facts import Facts
-from failover.journal.journal import Journal, begin_step, end_step, note_facts
+from failover.journal.facts import Facts, SealFacts
+from failover.journal.journal import Journal, PartitionEnds, begin_step, end_step, note_facts
 from failover.journal.steps import PromotionKind, StepName, StepState
 from failover.moving.effects import PromotionEffects
 from failover.sites.map_follower import MapFollower
 from failover.sites.mirrored_ends import LISTED_PARTS, seal_facts, with_earlier
 from failover.sites.unbelieved import not_all_believed
+from offset_translation.map_records import source_topic
 from offset_translation.target_scan import MirroredEnd
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.doubles.map_writers import MemoryWriters
 from tests.failover.between import effects_between
-from tests.failover.journals import unnoted
+from tests.failover.journals import ended_promotion, unnoted
 from tests.failover.target_batches import MIRROR, ORDERS, PIECE, tell, write
 
 
@@ -34,7 +36,7 @@ async def effects_of_a_lost_source(folder: Path) -> AsyncIterator[PromotionEffec
         write(log, "xyz")
         write(log, "ef", MIRROR, sequence=4)
         write(log, "x")
-        tell(target, PIECE)
+        tell(target, PIECE, source_topic("orders", UUID(int=9)))
         async with effects_between(folder, source, target, "orders") as effects:
             await effects.lease.act(trio.lowlevel.checkpoint)
             yield replace(effects, journals=no_journals)
@@ -86,6 +88,47 @@ async def test_a_controller_that_died_behind_the_seal_has_noted_what_its_success
     assert first.facts["foreign"] == again.facts["foreign"] == FOREIGN
     assert first.partitions == again.partitions
     assert without.facts["foreign"] == [], "the map tells of nobody any more"
+
+
+@pytest.mark.parametrize("is_made_again", [False, True])
+async def test_what_the_lost_site_has_of_a_topic_says_nothing_of_one_that_was_made_again(
+    tmp_path: Path, *, is_made_again: bool
+) -> None:
+    """dc2 was active, dc1 took over with all of it, and the topic was made again on dc2."""
+    async with run_fake_cluster() as source, run_fake_cluster() as target:
+        topic = target.create_topic("orders", 0)
+        write(topic.partitions[0], "abc")
+        known = topic.topic_id
+        if is_made_again:
+            topic.topic_id = UUID(int=77)
+        ends = PartitionEnds(
+            topic="orders", partition=0, mirrored_source_end=3, target_end=3, source_end=3
+        )
+        facts = {StepName.SEAL: SealFacts(source_ids=(known,)).encode()}
+        back = replace(
+            ended_promotion(PromotionKind.PLANNED, facts),
+            source="dc2",
+            site="dc1",
+            partitions=(ends,),
+        )
+
+        async def journals() -> list[Journal]:
+            await trio.lowlevel.checkpoint()
+            return [back]
+
+        tell(target)
+        async with effects_between(tmp_path, source, target, "orders") as effects:
+            await effects.lease.act(trio.lowlevel.checkpoint)
+            effects = replace(effects, journals=journals)
+            sealed = await effects.run(StepName.SEAL, sealing(), unnoted)
+    theirs = {"topic": "orders", "partition": 0, "start": 0, "stop": 3}
+    assert sealed.facts["foreign"] == ([theirs] if is_made_again else [])
+
+
+async def test_a_seal_notes_which_topics_it_is_of(tmp_path: Path) -> None:
+    async with effects_of_a_lost_source(tmp_path) as effects:
+        sealed = await effects.run(StepName.SEAL, sealing(), unnoted)
+    assert sealed.facts["source_ids"] == [str(UUID(int=9))]
 
 
 async def test_what_is_not_believed_is_sealed_away_only_by_somebodys_word(tmp_path: Path) -> None:

@@ -5,12 +5,22 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import TypeVar, cast
+from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failover.journal.journal import Journal, JournalUnreadable, PartitionEnds, encode_journal
+from failover.journal.facts import SealFacts
+from failover.journal.journal import (
+    Journal,
+    JournalUnreadable,
+    PartitionEnds,
+    begin_step,
+    decode_journal,
+    encode_journal,
+    end_step,
+)
 from failover.journal.journals import (
     KEPT,
     JournalReader,
@@ -21,7 +31,7 @@ from failover.journal.journals import (
     superfluous,
 )
 from failover.journal.lease import Lease, LeaseLost
-from failover.journal.steps import PromotionKind, PromotionState
+from failover.journal.steps import PromotionKind, PromotionState, StepName, StepState
 from runtime.coordination.witness import WitnessPaths
 from runtime.coordination.zookeeper import ZNode, ZooKeeper
 from spark_audit.snapshot.seals import CannotTell, promotion_of
@@ -187,5 +197,27 @@ def test_what_was_mirrored_away_is_told_by_the_last_promotion_that_is_done() -> 
         journal(5, state=PromotionState.ROLLED_BACK),
         journal(6, state=PromotionState.RUNNING),
     ]
-    assert mirrored_away(journals, "dc1", "dc2") == {TopicPartition("t", 0): 3}
-    assert mirrored_away(journals, "dc3", "dc2") == {}
+    assert mirrored_away(journals, "dc1", "dc2", {}) == {TopicPartition("t", 0): 3}
+    assert mirrored_away(journals, "dc3", "dc2", {}) == {}
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "is_told"),
+    [(1, 1, True), (1, 2, False), (None, 2, True), (1, None, True)],
+    ids=["the same", "made again", "an older journal", "no ids"],
+)
+def test_what_was_mirrored_away_of_a_topic_says_nothing_of_another_one_of_its_name(
+    then: int | None, now: int | None, *, is_told: bool
+) -> None:
+    known = () if then is None else (UUID(int=then),)
+    sealed = end_step(
+        begin_step(journal(3), StepName.SEAL, 0),
+        StepName.SEAL,
+        state=StepState.DONE,
+        facts=SealFacts(source_ids=known).encode(),
+        now_ms=0,
+    )
+    read = decode_journal(encode_journal(sealed))
+    seen = {} if now is None else {"t": UUID(int=now)}
+    expected = {TopicPartition("t", 0): 3} if is_told else {}
+    assert mirrored_away([read], "dc1", "dc2", seen) == expected
