@@ -41,25 +41,45 @@ def decide_commit(
 ) -> Position | Leave:
     """Return the position to commit on the target, or why none is.
 
+    See `where_to` for the maps.
+    """
+    wanted = where_to(
+        offset_map, position.source_offset, backward=backward, target_log_start=target_log_start
+    )
+    if wanted is None:
+        return Leave.NOTHING_MIRRORED
+    current = position.target_offset
+    decision = forward_only(wanted, current)
+    if decision is not Leave.TARGET_IS_AHEAD or not _was_rewound(position, wanted):
+        return decision
+    assert current is not None, "nothing is ahead of no position"
+    is_echo = _is_echo(offset_map, backward, position.source_offset, current)
+    return decision if is_echo else wanted
+
+
+def where_to(
+    offset_map: OffsetMap,
+    source_offset: int,
+    *,
+    backward: OffsetMap | None = None,
+    target_log_start: int = 0,
+) -> Position | None:
+    """Return where on the target a position of the source is; None if nothing was mirrored.
+
     ``backward`` maps what came into the source from the target, if anything did. A position before
     ``target_log_start`` would be out of range there: the group goes on at the first record left.
     """
-    wanted = translate_both_ways(offset_map, backward, max(position.source_offset, 0))
-    if wanted is None:
-        return Leave.NOTHING_MIRRORED
-    if wanted.target_offset < target_log_start:
-        wanted = wanted._replace(target_offset=target_log_start, is_exact=False)
-    current = position.target_offset
-    if current is None or current < 0:
-        return wanted
-    if wanted.target_offset == current:
-        return Leave.ALREADY_THERE
-    is_rewind = _was_rewound(position, wanted) and not _is_echo(
-        offset_map, backward, position.source_offset, current
-    )
-    if wanted.target_offset < current and not is_rewind:
-        return Leave.TARGET_IS_AHEAD
+    wanted = translate_both_ways(offset_map, backward, max(source_offset, 0))
+    if wanted is not None and wanted.target_offset < target_log_start:
+        return wanted._replace(target_offset=target_log_start, is_exact=False)
     return wanted
+
+
+def forward_only(wanted: Position, current: int | None) -> Position | Leave:
+    """Return what to commit for a group that stands at ``current``, if it has never gone back."""
+    if current is None or current < wanted.target_offset:
+        return wanted
+    return Leave.ALREADY_THERE if wanted.target_offset == current else Leave.TARGET_IS_AHEAD
 
 
 def _was_rewound(position: GroupPosition, wanted: Position) -> bool:

@@ -163,7 +163,7 @@ class Journal:
 
     @property
     def sealed_ids(self) -> Mapping[str, UUID]:
-        """The ids of the topics that were sealed, of those that are known; raises FactsMalformed."""
+        """The ids of the topics that were sealed, where they are known; raises FactsMalformed."""
         topics = sorted({one.topic for one in self.partitions})
         ids = SealFacts.decode(self.facts(StepName.SEAL)).source_ids
         if ids and len(ids) != len(topics):

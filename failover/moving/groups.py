@@ -10,9 +10,8 @@ import trio
 
 from failover.journal.facts import Facts, JsonValue, by_topic
 from failover.sites.site import GroupChoice, Site
-from offset_translation.group_positions import GroupPosition, Leave, decide_commit
+from offset_translation.group_positions import Leave, forward_only, where_to
 from offset_translation.offset_map import OffsetMap
-from offset_translation.translation import Position
 from wire.errors import ErrorCode
 from wire.net import NetworkFault, RequestRefused
 from wire.net.operations import (
@@ -117,59 +116,45 @@ def choose(
         offset_map = maps.forward.get(partition)
         if offset_map is None:
             continue
-        current = target[partition].offset if partition in target else None
-        decision = _where_to(maps, partition, stored.offset, current)
-        if decision is Leave.TARGET_IS_AHEAD:
-            wanted = _where_to(maps, partition, stored.offset, None)
-            assert isinstance(wanted, Position), "the target is ahead of a position"
-            if current != held.get(partition):
-                ahead += 1
-                left[partition] = IS_AHEAD.format(
-                    current=current, stored=stored.offset, wanted=wanted.target_offset
-                )
-                continue
-            decision = wanted
-        match decision:
-            case Leave.ALREADY_THERE:
-                assert current is not None, "what is already there is known"
-                positions[partition] = current
-                decision = _where_to(maps, partition, stored.offset, None)
-                assert isinstance(decision, Position), "a position is there already"
-            case Leave():
-                left[partition] = decision.value
-                continue
-            case _ if not is_idle:
-                left[partition] = HAS_MEMBERS
-                continue
-            case _:
-                positions[partition] = commits[partition] = decision.target_offset
         start = maps.target_starts.get(partition, 0)
-        if not decision.is_exact and decision.target_offset == start > 0:
+        wanted = where_to(
+            offset_map,
+            stored.offset,
+            backward=maps.backward.get(partition),
+            target_log_start=start,
+        )
+        if wanted is None:
+            left[partition] = Leave.NOTHING_MIRRORED.value
+            continue
+        current = target[partition].offset if partition in target else None
+        decision = forward_only(wanted, _if_in_log(maps, partition, current))
+        is_held = current == held.get(partition)
+        if decision is Leave.TARGET_IS_AHEAD and not is_held:
+            ahead += 1
+            left[partition] = IS_AHEAD.format(
+                current=current, stored=stored.offset, wanted=wanted.target_offset
+            )
+            continue
+        if decision is not Leave.ALREADY_THERE and not is_idle:
+            left[partition] = HAS_MEMBERS
+            continue
+        positions[partition] = wanted.target_offset
+        if decision is not Leave.ALREADY_THERE:
+            commits[partition] = wanted.target_offset
+        if not wanted.is_exact and wanted.target_offset == start > 0:
             cut[partition] = start
-        elif not decision.is_exact:
-            bounded[partition] = max(0, stored.offset - decision.source_offset)
+        elif not wanted.is_exact:
+            bounded[partition] = max(0, stored.offset - wanted.source_offset)
     return Moved(
         positions=positions, committed=commits, left=left, ahead=ahead, cut=cut, bounded=bounded
     )
 
 
-def _where_to(
-    maps: BothMaps, partition: TopicPartition, source_offset: int, current: int | None
-) -> Position | Leave:
-    """Return what to commit in a partition where an idle group stands at `current`, or why not.
-
-    No group has read beyond the log's end: a position there is as good as none.
-    """
+def _if_in_log(maps: BothMaps, partition: TopicPartition, current: int | None) -> int | None:
+    """Return where a group stands on the target; None if nobody can have read as far."""
     if current is not None and current > maps.target_ends.get(partition, current):
-        current = None
-    return decide_commit(
-        maps.forward[partition],
-        GroupPosition(
-            source_offset=source_offset, applied_source_offset=None, target_offset=current
-        ),
-        backward=maps.backward.get(partition),
-        target_log_start=maps.target_starts.get(partition, 0),
-    )
+        return None
+    return current
 
 
 @dataclass(slots=True)

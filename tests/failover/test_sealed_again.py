@@ -119,8 +119,8 @@ async def test_what_the_lost_site_has_of_a_topic_says_nothing_of_one_that_was_ma
         tell(target)
         async with effects_between(tmp_path, source, target, "orders") as effects:
             await effects.lease.act(trio.lowlevel.checkpoint)
-            effects = replace(effects, journals=journals)
-            sealed = await effects.run(StepName.SEAL, sealing(), unnoted)
+            knowing = replace(effects, journals=journals)
+            sealed = await knowing.run(StepName.SEAL, sealing(), unnoted)
     theirs = {"topic": "orders", "partition": 0, "start": 0, "stop": 3}
     assert sealed.facts["foreign"] == ([theirs] if is_made_again else [])
 

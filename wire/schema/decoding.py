@@ -35,6 +35,8 @@ M = TypeVar("M", bound=Message)
 Step: TypeAlias = Callable[[memoryview, int, list[Any]], int]
 Assign: TypeAlias = Callable[[Any, Any], None]
 
+FEW: Final = 8
+"""Arrays of fewer numbers, such as replicas, are read by layouts made once."""
 NUMBERS_PER_ELEMENT: Final = 16
 """So many numbers, read by one call, take less time than one element of any other type."""
 
@@ -119,7 +121,10 @@ def _structure(layout: FieldPlan) -> Read[Any]:
         for assign, value in presets:
             assign(message, value)
         if read_tagged is not None:
-            position = read_tagged(buffer, position, message)
+            if position < len(buffer) and not buffer[position]:
+                position += 1  # hardly any structure has tagged fields
+            else:
+                position = read_tagged(buffer, position, message)
         return message, position
 
     return read
@@ -260,8 +265,13 @@ ReadItems: TypeAlias = Callable[[memoryview, int, int], tuple[tuple[Any, ...], i
 
 
 def _fixed_items(letter: str, size: int) -> ReadItems:
+    few = [Struct(f">{count}{letter}").unpack_from for count in range(FEW)]
+
     def read_items(buffer: memoryview, position: int, count: int) -> tuple[tuple[Any, ...], int]:
-        return unpack_from(f">{count}{letter}", buffer, position), position + count * size
+        end = position + count * size
+        if count < FEW:
+            return few[count](buffer, position), end
+        return unpack_from(f">{count}{letter}", buffer, position), end
 
     return read_items
 
