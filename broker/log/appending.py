@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from broker.log import producer_state, validation
 from broker.log.config import LogConfig
+from broker.log.markers import read_marker
 from broker.log.producer_state import NO_PRODUCER_ID, ProducerEntry, ProducerTable
 from broker.log.results import AppendOrigin, BatchRefused
 from broker.log.segment import NumberedBatch
-from broker.log.transactions import read_marker
 from wire.errors import ErrorCode
 from wire.record_batch import BatchHeader, Buffer
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from broker.log.markers import Marker, read_marker
 from broker.log.open_file import OpenFile
 from broker.log.results import StorageError
-from broker.log.transactions import Marker, read_marker
 from wire.record_batch import HEADER_BYTES, BatchHeader, CorruptBatch, parse_header
 
 HEADERS_AT_ONCE: Final = 4096

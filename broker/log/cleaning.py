@@ -12,13 +12,13 @@ from typing import Final
 from broker.log.batch_walk import FileWindow, walk_window
 from broker.log.cleaning_plan import Cleanable, grouped
 from broker.log.compaction import CleanedTransactions, CleaningRules, compact_batch, map_batch
+from broker.log.markers import read_marker
 from broker.log.open_file import OpenFile
 from broker.log.partition_log import PartitionLog
 from broker.log.segment import NumberedBatch, Segment
 from broker.log.skimpy_offset_map import SkimpyOffsetMap
 from broker.log.steps import Steps
 from broker.log.swapping import begin_cleaned, sync_cleaned, sync_folder
-from broker.log.transactions import read_marker
 from wire.record_batch import BatchHeader
 
 _READ_BYTES: Final = 512 * 1024

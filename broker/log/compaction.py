@@ -21,11 +21,11 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from broker.log.config import LONG_MAX
+from broker.log.markers import AbortedTransaction, Marker, read_marker
 from broker.log.record_scan import ScannedRecord, scan_records, unpacked_at_once
 from broker.log.segment import NumberedBatch
 from broker.log.skimpy_offset_map import SkimpyOffsetMap
 from broker.log.steps import Slow, Steps
-from broker.log.transactions import AbortedTransaction, Marker, read_marker
 from wire.compression import Compression, compress
 from wire.record_batch import HEADER_BYTES, BatchHeader, parse_header, records_payload
 from wire.record_batch.header import (

@@ -15,6 +15,7 @@ from broker.log import checkpoints
 from broker.log.batch_walk import Placed
 from broker.log.config import LogConfig
 from broker.log.leader_epochs import LeaderEpochs
+from broker.log.markers import AbortedTransaction
 from broker.log.producer_snapshot import Snapshots, recall
 from broker.log.producer_state import NO_PRODUCER_ID, ProducerTable
 from broker.log.recovery import Damage, SegmentCheck, index_fault, rebuild, segment_bases
@@ -22,7 +23,6 @@ from broker.log.results import RecoveryReport, StorageError
 from broker.log.segment import RETIRED, Segment
 from broker.log.segments import SegmentList, new_segment
 from broker.log.swapping import finish_swaps
-from broker.log.transactions import AbortedTransaction
 from wire.record_batch import BatchHeader
 
 LOG: Final = logging.getLogger(__name__)

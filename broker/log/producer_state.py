@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+from broker.log.markers import AbortedTransaction, Marker
 from broker.log.results import AppendOrigin, BatchRefused
-from broker.log.transactions import AbortedTransaction, Marker
 from wire.errors import ErrorCode
 from wire.record_batch import BatchHeader
 

@@ -9,10 +9,10 @@ from broker.log.config import LogConfig
 from broker.log.directory import LogDirectory
 from broker.log.leader_epochs import LeaderEpochs
 from broker.log.loading import LoadedLog
+from broker.log.markers import AbortedTransaction
 from broker.log.producer_state import NO_OFFSET, ProducerEntry, ProducerTable
 from broker.log.results import NOTHING, FileSlice, OffsetOutOfRange
 from broker.log.segments import SegmentList
-from broker.log.transactions import AbortedTransaction
 from wire.topic_partition import TopicPartition
 
 

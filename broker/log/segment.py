@@ -9,11 +9,11 @@ from typing import Final, NamedTuple
 
 from broker.log.batch_walk import Placed, walk
 from broker.log.config import LogConfig
+from broker.log.markers import Marker, read_marker
 from broker.log.open_file import OpenFile
 from broker.log.results import StorageError
 from broker.log.sparse_index import offset_index, time_index
 from broker.log.transaction_index import TransactionIndex
-from broker.log.transactions import Marker, read_marker
 from wire.record_batch import BatchHeader, Buffer
 
 LOG: Final = logging.getLogger(__name__)

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Final
 
 from broker.log.batch_walk import Placed, walk
+from broker.log.markers import AbortedTransaction
 from broker.log.open_file import OpenFile
 from broker.log.results import NOTHING, FileSlice
 from broker.log.retention import SegmentFacts
 from broker.log.segment import NumberedBatch, Segment
-from broker.log.transactions import AbortedTransaction
 
 SegmentPosition = tuple[Segment, int]
 

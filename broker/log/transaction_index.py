@@ -13,8 +13,8 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
 
+from broker.log.markers import AbortedTransaction
 from broker.log.open_file import OpenFile
-from broker.log.transactions import AbortedTransaction
 
 _VERSION: Final = 0
 _ENTRY: Final = Struct(">hqqqq")

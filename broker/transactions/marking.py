@@ -9,8 +9,8 @@ import trio
 
 from broker.groups.coordinator import GroupCoordinator
 from broker.led_partition import CONSUMER_OFFSETS, NotLeader
+from broker.log.markers import Marker, build_marker
 from broker.log.results import StorageError
-from broker.log.transactions import Marker, build_marker
 from broker.metadata_cache import BrokerEndpoint, MetadataCache
 from broker.replication.partition import OwnBatchRefused, Partition
 from wire.errors import ErrorCode

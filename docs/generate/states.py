@@ -22,7 +22,9 @@ def _again(state: PartitionState) -> int:
 
 INTRODUCTION: Final = f"""
 Each mirrored partition is in exactly one state. `mirror status` shows it with its reason and its
-age, and the metric `mirror_partition_state` exports it.
+age, and the metric `mirror_partition_state` exports it. The runbook
+[Diverged](../runbooks/diverged.md) goes through `target diverged`, [The
+mirror](../runbooks/mirror.md) through the others.
 
 A stopped partition needs a decision: a command, a [policy](configuration.md#flows) of the flow, a
 topic that is back, or a right that is granted. Nothing is skipped unless a policy or a command

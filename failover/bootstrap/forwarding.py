@@ -41,7 +41,7 @@ from failover.bootstrap.leaving import (
     member_of,
     rebalancing,
 )
-from failover.bootstrap.produce_requests import take_over
+from failover.bootstrap.produce_requests import make_epochs_own
 from failover.bootstrap.spoken import (
     NEW_GROUPS,
     NotCarried,
@@ -262,7 +262,7 @@ class ForwardedConnection:
             await self._wait_open()
         is_answered = True
         if key == _PRODUCE:
-            is_answered = take_over(memoryview(frame)[_SIZE_BYTES:], self._epoch)
+            is_answered = make_epochs_own(memoryview(frame)[_SIZE_BYTES:], self._epoch)
             self._written += is_answered
         if is_answered:
             self._expected.append(Expected(correlation_id, key, version))

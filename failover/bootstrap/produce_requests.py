@@ -1,8 +1,9 @@
-"""Produce requests on their way: whether they are answered, and whose their batches are. Pure.
+"""Produce requests on their way: whether they are answered, and whose their batches are.
 
 A batch whose producer has its id from this epoch passes as it is; eight bytes of it are read. Of
 another one those eight bytes are changed, and the checksum, which is moved on by the difference:
-the broker still checks the records against what the client has sent (`crc32c_with_head`).
+the broker still checks the records against what the client has sent (`crc32c_with_head`). The
+frame is changed where it lies; there is no I/O here.
 """
 
 from struct import Struct
@@ -31,7 +32,7 @@ _PRODUCER: Final = Struct(">q")
 _MAGIC: Final = 2
 
 
-def take_over(frame: bytearray | memoryview, epoch: int) -> bool:
+def make_epochs_own(frame: bytearray | memoryview, epoch: int) -> bool:
     """Make the batches of a request this epoch's, in place; tell whether it will be answered.
 
     `frame` is the request without its size. Raises MalformedMessage, NotCarried and IdNotKnown.

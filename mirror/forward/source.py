@@ -446,7 +446,7 @@ class SourceFetcher:
         assert partition.cursor is not None, "a flowing partition has a cursor"
         return partial(
             route,
-            partition.in_flight.to_keep(records, now),
+            partition.in_flight.copied_if_stuck(records, now),
             partition.cursor,
             aborted=[
                 Aborted(producer_id=producer_id, first_offset=first_offset)

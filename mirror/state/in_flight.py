@@ -1,4 +1,6 @@
-"""Batches under way to the target: fetched, and not acknowledged yet.
+"""Batches under way to the target: routed, and not acknowledged yet.
+
+What waits for the map or for a thread, and what fetches may still bring, is not counted here.
 
     enqueue ─► queue ─► send_next ─► sent ─┬─► acknowledge   the target holds them
                  │                         └─► release       refused, or nobody will ever know
@@ -251,7 +253,7 @@ class InFlight:
         """Take the target for one that does not know us, until it takes a batch again."""
         self.is_taken = False
 
-    def to_keep(self, records: memoryview, now_ms: int) -> memoryview:
+    def copied_if_stuck(self, records: memoryview, now_ms: int) -> memoryview:
         """Return records as they are to wait; a copy where those before have waited for long.
 
         A view holds all of its answer in memory, the records of other partitions too.

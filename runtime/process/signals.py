@@ -1,7 +1,8 @@
 """SIGINT and SIGTERM end a program through its cancel scope, so that every `finally` runs.
 
 Python raises KeyboardInterrupt wherever the program happens to be, and code there may swallow it.
-A program that Ctrl-C is to end therefore listens for the signal.
+A program that Ctrl-C is to end therefore listens for the signal. With which exit status, its
+caller says.
 
 A SIGHUP that a daemon has held back while it started comes when it is asked for.
 """

@@ -37,7 +37,7 @@ VARIABLE: Final = "KAFKA_DR_CONFIG"
 
 
 class ExitStatus(IntEnum):
-    """The exit statuses that our programs have; what 1 and 2 mean, each says for itself."""
+    """The exit statuses that programs share; what 1 and 2 mean, each says for itself."""
 
     DONE = 0
     FAILED = 1
@@ -47,7 +47,7 @@ class ExitStatus(IntEnum):
 
 
 OF_EVERY_PROGRAM: Final[Statuses] = {
-    ExitStatus.INTERRUPTED: "Ctrl-C ended the program.",
+    ExitStatus.INTERRUPTED: "Ctrl-C ended the program before it could stop by itself.",
     ExitStatus.PIPE_CLOSED: "The reader of the standard output went away.",
 }
 

@@ -1,5 +1,6 @@
 """The result of an audit: its verdict, kept on disk, printed and exported.
 
-`verdict` is the value, `store` keeps it, `report` prints it, `prometheus` writes the metrics file
-and `exporter` serves it.
+`coverage` adds up what became of each offset, `verdict` is the value that says what is clean,
+`store` keeps it, `report` prints it, `prometheus` writes the metrics file and `exporter` serves
+it.
 """

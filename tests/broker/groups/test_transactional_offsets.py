@@ -7,7 +7,7 @@ import pytest
 
 from broker.apis import offset_fetch
 from broker.groups.offsets import CommittingInTransaction, OffsetToCommit
-from broker.log.transactions import Marker, build_marker
+from broker.log.markers import Marker, build_marker
 from tests.broker.groups.rig import WALL_MS, Rig, open_rig
 from wire.errors import ErrorCode
 from wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic

@@ -11,9 +11,9 @@ from struct import pack
 from broker.log.config import LogConfig
 from broker.log.log_manager import LogManager
 from broker.log.lookup import Further
+from broker.log.markers import AbortedTransaction, read_marker
 from broker.log.partition_log import PartitionLog
 from broker.log.results import OffsetOutOfRange, RecoveryReport, TimestampOffset
-from broker.log.transactions import AbortedTransaction, read_marker
 from wire.compression import Compression
 from wire.record_batch import (
     BatchHeader,

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 from broker.log.appending import Context, prepare_own, prepare_produced
 from broker.log.config import LogConfig
+from broker.log.markers import AbortedTransaction, Marker, build_marker
 from broker.log.producer_state import NO_OFFSET, ProducerTable, find_duplicate
 from broker.log.results import BatchRefused
-from broker.log.transactions import AbortedTransaction, Marker, build_marker
 from wire.errors import ErrorCode
 from wire.record_batch import Record, build_batch, parse_header
 

@@ -17,7 +17,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from broker.log.transactions import Marker
+from broker.log.markers import Marker
 from broker.transactions import decisions, ending
 from broker.transactions.decisions import ENDING, LAST_EPOCH, Decided, NeedsProducerId, Producer
 from broker.transactions.ending import EndAsked

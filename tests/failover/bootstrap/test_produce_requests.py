@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from failover.bootstrap.owned_ids import IdNotKnown, owned
 from failover.bootstrap.owned_ids import given as given_id
-from failover.bootstrap.produce_requests import take_over
+from failover.bootstrap.produce_requests import make_epochs_own
 from failover.bootstrap.spoken import CARRIED, NotCarried
 from wire.headers import RequestHeader, encode_request
 from wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -64,7 +64,7 @@ def test_batches_are_as_if_built_with_the_id_of_this_epoch(
     version: int, ids: list[int], size: int
 ) -> None:
     frame = request([batch(each, b"v" * size) for each in ids], version)
-    take_over(frame, EPOCH)
+    make_epochs_own(frame, EPOCH)
     expected = [batch(each if each < 0 else owned(each, EPOCH), b"v" * size) for each in ids]
     assert batches_in(frame, version) == expected * 2
 
@@ -73,28 +73,28 @@ def test_batches_are_as_if_built_with_the_id_of_this_epoch(
 def test_batches_of_this_epoch_pass_as_they_are(version: int) -> None:
     frame = request([batch(OURS), batch(-1)], version)
     before = bytes(frame)
-    take_over(frame, EPOCH)
+    make_epochs_own(frame, EPOCH)
     assert frame == before
 
 
 def test_a_damaged_batch_stays_damaged() -> None:
     frame = request([batch(OLD, b"v" * 20_000)])
     frame[-100] ^= 1
-    take_over(frame, EPOCH)
+    make_epochs_own(frame, EPOCH)
     changed = batches_in(frame, 9)[-1]
     assert parse_header(changed).crc != crc32c(changed[21:])
 
 
 @pytest.mark.parametrize(("acks", "is_answered"), [(-1, True), (1, True), (0, False)])
 def test_a_request_without_acknowledgement_is_not_answered(acks: int, is_answered: bool) -> None:
-    assert take_over(request([batch(OURS)], acks=acks), EPOCH) is is_answered
+    assert make_epochs_own(request([batch(OURS)], acks=acks), EPOCH) is is_answered
 
 
 def test_transactions_and_ids_of_brokers_themselves_are_refused() -> None:
     with pytest.raises(NotCarried, match="a transaction of 'pay'"):
-        take_over(request([batch(OURS)], transaction="pay"), EPOCH)
+        make_epochs_own(request([batch(OURS)], transaction="pay"), EPOCH)
     with pytest.raises(IdNotKnown, match="producer id 7 "):
-        take_over(request([batch(7)]), EPOCH)
+        make_epochs_own(request([batch(7)]), EPOCH)
 
 
 @pytest.mark.parametrize("length", [-(2**31), -1, 0, 48, 2**31 - 1])
@@ -102,7 +102,7 @@ def test_a_batch_of_an_impossible_length_is_refused(length: int) -> None:
     whole = batch(OURS)
     frame = request([whole[:8] + length.to_bytes(4, "big", signed=True) + whole[12:]])
     with pytest.raises(MalformedMessage, match=f"a batch of {length} bytes"):
-        take_over(frame, EPOCH)
+        make_epochs_own(frame, EPOCH)
 
 
 @given(st.binary(max_size=200))
@@ -110,4 +110,4 @@ def test_whatever_comes_is_read_or_refused(noise: bytes) -> None:
     frame = request([batch(OURS)])
     frame[20 : 20 + len(noise)] = noise
     with suppress(MalformedMessage, NotCarried, IdNotKnown):
-        take_over(frame, EPOCH)
+        make_epochs_own(frame, EPOCH)

@@ -399,7 +399,7 @@ def test_documentation_gets_every_command_as_data() -> None:
         "--json",
     ]
     assert do.examples == ("small do",)
-    assert do.statuses[130] == "Ctrl-C ended the program."
+    assert do.statuses[130] == "Ctrl-C ended the program before it could stop by itself."
     assert completion.name == "completion"
 
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from broker.log.checkpoints import RECOVERY_POINTS
+from broker.log.markers import AbortedTransaction
 from broker.log.partition_log import PartitionLog
 from broker.log.results import AppendOrigin, BatchRefused, FileSlice
 from broker.log.transaction_index import TransactionIndex
-from broker.log.transactions import AbortedTransaction
 from tests.broker.log.kafkas_folders import opened as kafkas_opened
 from tests.broker.log.kafkas_folders import unpack, unpacked
 from tests.broker.log.logs import (
