@@ -263,6 +263,7 @@ def report_of(snapshot: Snapshot, audited: FlowResult) -> FlowVerdict:
         promotion=snapshot.promotion,
         only_on_target=snapshot.only_on_target,
         prefix=snapshot.prefix,
+        renamed=snapshot.renamed,
         partitions=tuple(audited.summary),
         untold=tuple((*partition, why) for partition, why in sorted(untold.items())),
         unaudited=snapshot.unaudited,

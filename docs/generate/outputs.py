@@ -39,6 +39,7 @@ VERDICT: Final[Shape] = {
             "snapshot_ms": "integer",
             "promotion": "any",
             "prefix": "string",
+            "renamed": {"*": "string"},
             "only_on_target": ["string"],
             "untold": [["any"]],
             "unaudited": ["string"],
@@ -112,6 +113,7 @@ MIRROR: Final[Mapping[str, Shape]] = {
                     "partitions": "integer",
                     "is_mirrored": "boolean",
                     "left_out": "string?",
+                    "target_topic": "string?",
                 }
             ],
         }

@@ -60,6 +60,7 @@ class SitesView:
     left_behind: Mapping[TopicPartition, KeptOnSource] = field(default_factory=dict)
     """What stays on the source on purpose, because it was there before the flow's start."""
     is_prefixed: bool = False
+    is_renamed: bool = False
     """Whether the flow gives topics other names on its target."""
     is_active_active: bool = False
     """Whether both sites are written to, whichever is active."""
@@ -362,6 +363,11 @@ def some_of(lines: Sequence[str]) -> tuple[str, ...]:
 
 def _unfit(snapshot: SitesView) -> str | None:
     """Return what of the flow's configuration a promotion cannot go with."""
+    if snapshot.is_renamed:
+        return (
+            "`rename`: topics have other names on the two sites, and applications go by one; a"
+            " promotion needs a flow without it"
+        )
     if snapshot.is_prefixed:
         return (
             "`names: prefixed`: applications would find none of their topics in"

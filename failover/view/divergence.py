@@ -465,6 +465,8 @@ def not_looked_at(configuration: Configuration) -> Iterator[str]:
         why = None
         if flow.is_prefixed:
             why = f"its topics have other names on {flow.target} (`names: prefixed`)"
+        elif flow.renames:
+            why = f"topics of it have other names on {flow.target} (`rename`)"
         elif not flow.heeds_promotions:
             why = "both sites are written to (`active_active: true`)"
         if why is not None:

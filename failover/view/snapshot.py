@@ -152,6 +152,7 @@ async def _look_along(
         seen,
         flow=flow.name,
         is_prefixed=flow.is_prefixed,
+        is_renamed=bool(flow.renames),
         is_active_active=flow.is_active_active,
         worker=None if worker is None else _describe(worker),
         source=views[flow.source],
@@ -195,7 +196,10 @@ async def _look_ahead(ends: Ends, views: Mapping[str, SiteView]) -> Outlook | No
     """
     source, target = views[ends.source.name], views[ends.target.name]
     used = target if source.fault is not None or not source.ends else source
-    seen = Seen(topics={topic: topic for topic, _ in used.ends}, groups=used.groups)
+    names = ends.flow.names
+    seen = Seen(
+        topics={topic: names.on_target(topic) for topic, _ in used.ends}, groups=used.groups
+    )
     try:
         with trio.fail_after(LOOK_TIMEOUT_S):
             theirs = await ask_site(ends.target.cluster, target.name)

@@ -61,6 +61,7 @@ from wire.errors import ErrorCode
 from wire.kernel.chosen import walker
 from wire.net import NetworkFault, open_cluster
 from wire.net.cluster import Cluster
+from wire.net.metadata import ClusterView
 from wire.net.operations import list_groups
 from wire.net.topic_creation import TopicRefused
 
@@ -266,6 +267,17 @@ async def way_back(flow: FlowConfig, source: Cluster) -> list[str]:
     return [warning]
 
 
+def _ousted(flow: FlowConfig, source: ClusterView) -> list[str]:
+    """Return a warning for each topic that is there and whose name was given to another one."""
+    taken = ((name, flow.names.ousted_by(name)) for name in sorted(source.topics))
+    return [
+        f"warning: {name} is not mirrored: its name on {flow.target} was given to {owner}"
+        f" (`rename`); give {name} another one there"
+        for name, owner in taken
+        if owner is not None
+    ]
+
+
 async def _groups(flow: FlowConfig, source: Cluster) -> str:
     """Return which groups' positions would be kept in step."""
     try:
@@ -333,7 +345,7 @@ async def _plan(flow: FlowConfig, links: Links) -> tuple[list[str], list[str]]:
     )
     count = sum(len(topic.partitions) for topic in wanted.values())
     brokers = f"{len(source.brokers)} brokers in {flow.source}, {len(target.brokers)} in"
-    names = ", ".join(sorted(wanted)) or "none matches"
+    names = ", ".join(sorted(map(flow.names.words, wanted))) or "none matches"
     try:
         differing = await warn_by_topic(flow, links, set(wanted), actions)
     except NetworkFault as fault:
@@ -342,6 +354,7 @@ async def _plan(flow: FlowConfig, links: Links) -> tuple[list[str], list[str]]:
     lines = [
         f"both sites answer: {brokers} {flow.target}",
         f"mirrors {len(wanted)} topics, {count} partitions: {names}",
+        *_ousted(flow, source),
         *(line for of_site in rights for line in of_site.values()),
         *(f"would {describe(action)}" for action in actions),
         *differing,

@@ -17,11 +17,14 @@ from mirror.report.status import (
     PartitionReport,
     group_report,
     with_begin,
+    with_copy,
 )
 from offset_translation.map_records import map_topic_name
 from offset_translation.map_state import MapState
+from offset_translation.renamed_keys import Renaming, renamed
 from offset_translation.topic_identity import NO_ID
 from runtime.configuration.config import FlowConfig
+from runtime.configuration.topic_names import TopicNames
 from runtime.coordination.map_writers import UnbelievedRecords, Writers
 from runtime.process.output import complain
 from wire.errors import ErrorCode
@@ -55,7 +58,10 @@ async def observe(
         topic_partition for topic_partition in state.maps if flow.mirrors(topic_partition[0])
     }
     partitions = [
-        _partition(topic_partition, source.get(topic_partition), state, now_ms)
+        with_copy(
+            _partition(topic_partition, source.get(topic_partition), state, now_ms),
+            flow.names.on_target(topic_partition.topic),
+        )
         for topic_partition in sorted(set(source) | mirrored)
     ]
     groups: list[GroupReport] = []
@@ -104,31 +110,59 @@ async def read_map(
     left_out = UnbelievedRecords(flow.mirrors) if unbelieved is None else unbelieved
     state = await read_map_of(flow.source, links.target_admin, writers, left_out)
     if unbelieved is None:
-        complain_of(flow.source, left_out, flow)
+        complain_of(left_out, flow)
     return state
 
 
+async def read_map_back(
+    flow: FlowConfig, links: Links, writers: Writers, unbelieved: UnbelievedRecords
+) -> MapState:
+    """Return the state by the map of what the flow back has brought, by our source's names.
+
+    Raises NetworkFault.
+    """
+    return await read_map_of(
+        flow.target, links.source_admin, writers, unbelieved, flow.names.way_home
+    )
+
+
 async def read_map_of(
-    source_name: str, target: Cluster, writers: Writers, unbelieved: UnbelievedRecords
+    source_name: str,
+    target: Cluster,
+    writers: Writers,
+    unbelieved: UnbelievedRecords,
+    names: Renaming | None = None,
 ) -> MapState:
     """Return the state by a cluster's map of what came from a site; raises NetworkFault.
 
     Records of producers that are not among its `writers` are noted as `unbelieved`, and passed
-    over.
+    over. With `names` topics go by those, and others are left out.
     """
     state = MapState()
     topic = map_topic_name(source_name)
     if await topic_exists(target, topic):
         async for record in believed(TailReader(target, topic), writers, unbelieved):
-            state.replay(record.key, record.value)
+            key = record.key if names is None else renamed(record.key, names)
+            if key is not None or record.key is None:
+                state.replay(key, record.value)
     return state
 
 
-def complain_of(source_name: str, unbelieved: UnbelievedRecords, flow: FlowConfig) -> None:
-    """Tell of records of a site's map that are not believed, if they speak of the flow's topics."""
+def complain_of(unbelieved: UnbelievedRecords, flow: FlowConfig) -> None:
+    """Tell of records of the flow's map that are not believed, if they speak of its topics."""
     if unbelieved.speaks_of_topics(flow.mirrors):
-        for line in told_unbelieved({map_topic_name(source_name): unbelieved}, flow.told_set):
-            complain("mirror", line)
+        _complain(flow.source, unbelieved, flow)
+
+
+def complain_of_way_back(unbelieved: UnbelievedRecords, flow: FlowConfig) -> None:
+    """Tell the same of the flow back's map, which has the target's names."""
+    if unbelieved.speaks_of_topics(flow.brings):
+        _complain(flow.target, unbelieved, flow)
+
+
+def _complain(source_name: str, unbelieved: UnbelievedRecords, flow: FlowConfig) -> None:
+    for line in told_unbelieved({map_topic_name(source_name): unbelieved}, flow.told_set):
+        complain("mirror", line)
 
 
 def _partition(
@@ -189,7 +223,7 @@ async def _groups(
         elif isinstance(there, NetworkFault):
             untold.append(f"{flow.target}: {there}")
         else:
-            reports += _group(group, here, there, ends)
+            reports += _group(group, here, there, ends, flow.names)
     if not untold:
         return reports, []
     others = f", and {len(untold) - 1} groups more" if len(untold) > 1 else ""
@@ -201,6 +235,7 @@ def _group(
     source: Mapping[TopicPartition, GroupOffset],
     target: Mapping[TopicPartition, GroupOffset],
     ends: Mapping[TopicPartition, tuple[int | None, int | None]],
+    names: TopicNames,
 ) -> Iterable[GroupReport]:
     for (topic, partition), position in sorted(source.items()):
         there = target.get(TopicPartition(topic, partition))
@@ -212,4 +247,5 @@ def _group(
                 source_offset=position.offset,
                 target_offset=None if there is None else there.offset,
                 ends=ends[TopicPartition(topic, partition)],
+                target_topic=names.on_target(topic),
             )

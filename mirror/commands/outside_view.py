@@ -8,9 +8,9 @@ from mirror.clusters.log_ends import Ends, LogEnds, read_target_ends
 from mirror.clusters.tail_reader import TailReader, topic_exists
 from mirror.clusters.target_side import target_positions
 from mirror.commands.flow_without_daemon import (
-    complain_of,
+    complain_of_way_back,
     read_map,
-    read_map_of,
+    read_map_back,
     source_ends,
 )
 from mirror.commands.group_rows import GroupRow, GroupsSeen, KnownCheckpoint, group_rows
@@ -60,9 +60,9 @@ async def observe(
         source = await source_ends(flow, links)
         if flow.has_way_back:
             backward = writers_of(flow.target, flow.source)
-            unbelieved = UnbelievedRecords(flow.mirrors)
-            arrived = await read_map_of(flow.target, links.source_admin, backward, unbelieved)
-            complain_of(flow.target, unbelieved, flow)
+            unbelieved = UnbelievedRecords(flow.brings)
+            arrived = await read_map_back(flow, links, backward, unbelieved)
+            complain_of_way_back(unbelieved, flow)
     except NetworkFault as fault:
         source_fault = f"{flow.source}: {fault}"
     writers = writers_of(flow.source, flow.target)
@@ -87,8 +87,7 @@ async def observe(
             backward={
                 topic_partition: found
                 for topic_partition in maps.keys() & here.keys()
-                if flow.names.on_target(topic_partition[0]) == topic_partition[0]
-                and (found := known_to_its_end(arrived, topic_partition, maps[topic_partition]))
+                if (found := known_to_its_end(arrived, topic_partition, maps[topic_partition]))
                 is not None
             },
         ),

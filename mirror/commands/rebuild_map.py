@@ -14,9 +14,9 @@ from typing import Final, TypeAlias
 from mirror.clusters.links import Links, open_links
 from mirror.clusters.log_ends import Ends, LogEnds, read_target_ends
 from mirror.commands.flow_without_daemon import (
-    complain_of,
+    complain_of_way_back,
     read_map,
-    read_map_of,
+    read_map_back,
     source_ends,
 )
 from mirror.commands.positions import DONE, NOT_ALL, CommandFailed, pick_flow
@@ -128,9 +128,9 @@ async def _rebuild(flow: FlowConfig, links: Links, writers_of: WritersOf, *, wri
     writers = writers_of(flow.source, flow.target)
     source = await source_ends(flow, links)
     backward = writers_of(flow.target, flow.source)
-    unbelieved = UnbelievedRecords(flow.mirrors)
-    arrived = await read_map_of(flow.target, links.source_admin, backward, unbelieved)
-    complain_of(flow.target, unbelieved, flow)
+    unbelieved = UnbelievedRecords(flow.brings)
+    arrived = await read_map_back(flow, links, backward, unbelieved)
+    complain_of_way_back(unbelieved, flow)
     arrived.advance({k: ends.end for k, ends in source.items() if isinstance(ends, LogEnds)})
     known = (await read_map(flow, links, writers)).maps
     target = await read_target_ends(links.target_admin, flow.names, set(source))
@@ -185,7 +185,7 @@ async def _rebuild_one(
         raise CannotAlign(f"log ends: source {source!r}, target {target!r}")
     if target.end == 0:
         return "the target is empty: nothing to rebuild"
-    backward = found.arrived.maps.get(topic_partition) if topic_partition == there else None
+    backward = found.arrived.maps.get(topic_partition)
     if backward is None or backward.mirrored_source_end is None:
         written = await _read_target(links, there, target)
     else:

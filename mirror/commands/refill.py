@@ -83,7 +83,7 @@ def flows_of(flows: Sequence[FlowConfig], site: str) -> tuple[FlowConfig, FlowCo
             if back.target == site and is_pair and not (away.is_prefixed or back.is_prefixed):
                 return away, back
     raise CommandFailed(
-        f"refill {site}: a flow to it and one away from it are needed, with the same topic names"
+        f"refill {site}: a flow to it and one away from it are needed, without `names: prefixed`"
     )
 
 

@@ -61,7 +61,7 @@ class StatusChoice:
 
     def _shows_partition(self, one: PartitionReport) -> bool:
         return (
-            self._names(one["topic"])
+            self._names(one)
             and (not self.states or one["state"] in self.states)
             and self._is_over(one["lag_records"])
         )
@@ -69,12 +69,14 @@ class StatusChoice:
     def _shows_position(self, one: GroupReport) -> bool:
         return (
             (self.group is None or self.group.fullmatch(one["group"]) is not None)
-            and self._names(one["topic"])
+            and self._names(one)
             and self._is_over(one["source_lag"])
         )
 
-    def _names(self, topic: str) -> bool:
-        return self.topic is None or self.topic.fullmatch(topic) is not None
+    def _names(self, one: PartitionReport | GroupReport) -> bool:
+        """Tell whether a line is of a topic that is asked for, by its name on either site."""
+        names = (one["topic"], one.get("target_topic", one["topic"]))
+        return self.topic is None or any(map(self.topic.fullmatch, names))
 
     def _is_over(self, lag: int | None) -> bool:
         return self.lag_over is None or lag is None or lag > self.lag_over

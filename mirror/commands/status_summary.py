@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from mirror.report.status import GroupReport, PartitionReport
+from mirror.report.status import GroupReport, PartitionReport, topic_words
 from runtime.program.page import Part
 from runtime.program.table import UNKNOWN, Table, duration
 
@@ -21,7 +21,7 @@ def topic_rows(partitions: Sequence[PartitionReport]) -> Iterator[Part]:
     """Yield a table with a row for each topic: what needs somebody first, then the longest lags."""
     topics: Mapping[str, list[PartitionReport]] = defaultdict(list)
     for one in partitions:
-        topics[one["topic"]].append(one)
+        topics[topic_words(one)].append(one)
     ordered = sorted(topics.items(), key=_urgency)
     rows = [_topic(topic, of_topic) for topic, of_topic in ordered[:MOST_ROWS]]
     marked = {place for place, (_, found) in enumerate(ordered) if any(p["advice"] for p in found)}

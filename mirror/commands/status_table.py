@@ -14,6 +14,7 @@ from mirror.report.status import (
     SpeedReport,
     StatusReport,
     WorkerReport,
+    topic_words,
 )
 from runtime.program.page import Part
 from runtime.program.table import UNKNOWN, Table, duration
@@ -181,7 +182,7 @@ def _partition(one: PartitionReport, now_ms: int) -> Sequence[str]:
         one["reason"],
     )
     return (
-        one["topic"],
+        topic_words(one),
         str(one["partition"]),
         one["state"],
         duration(now_ms - one["since_ms"]),
@@ -197,7 +198,7 @@ def _partition(one: PartitionReport, now_ms: int) -> Sequence[str]:
 def _group(one: GroupReport) -> Sequence[str]:
     return (
         one["group"],
-        one["topic"],
+        topic_words(one),
         str(one["partition"]),
         str(one["source_offset"]),
         number(one["source_lag"]),

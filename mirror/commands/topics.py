@@ -58,6 +58,7 @@ def _as_json(flow: FlowConfig, chosen: Sequence[Choice]) -> dict[str, object]:
                 "partitions": one.partition_count,
                 "is_mirrored": one.left_out is None,
                 "left_out": one.left_out,
+                "target_topic": one.target_topic if one.left_out is None else None,
             }
             for one in chosen
         ],
@@ -72,4 +73,6 @@ def _page(flow: FlowConfig, chosen: Sequence[Choice]) -> Iterator[Part]:
 
 
 def _verdict(one: Choice) -> str:
-    return "mirrored" if one.left_out is None else f"left out: {one.left_out}"
+    if one.left_out is not None:
+        return f"left out: {one.left_out}"
+    return "mirrored" if one.target_topic == one.topic else f"mirrored as {one.target_topic}"

@@ -215,11 +215,22 @@ class MapLog:
             raise MapUnwritable(f"{self.topic}: fencing a worker that is gone: {code.name}")
 
     async def forget_topic(self, topic: str) -> None:
-        """Take back the id of the source topic that was mirrored, and where it was begun.
+        """Take back the ids of the source topic and of its copy, and where it was begun.
 
         What is mirrored anew begins at the first record. Raises MapUnwritable.
         """
-        await self.write_many(self.state.begins.withdrawals(topic))
+        copies = [one for one in self.state.target_ids if one.topic == topic]
+        await self.write_many(
+            [
+                *self.state.begins.withdrawals(topic),
+                *(
+                    map_records.withdrawal(
+                        map_records.TargetTopicKey(topic=topic, partition=one.partition)
+                    )
+                    for one in copies
+                ),
+            ]
+        )
         if topic in self.state.topic_ids:
             key = map_records.SourceTopicKey(topic=topic)
             await self.write(lambda: [map_records.withdrawal(key)])

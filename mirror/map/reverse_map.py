@@ -1,7 +1,8 @@
 """The reverse flow's map, which tells the batches that it has written into our source.
 
 The reverse flow keeps its producer ids and its pieces in ``<target>.offset-map.internal`` on our
-source. A batch with one of these ids came from our target and is not sent back.
+source. A batch with one of these ids came from our target and is not sent back. Topics have the
+target's names there: what is read is given our source's, and what is written the target's.
 """
 
 import logging
@@ -16,6 +17,7 @@ from mirror.map.believed import told_apart
 from mirror.state.reverse_flow import NO_PRODUCER_ID, ReverseFlow, UnbelievedArrivals
 from offset_translation.map_records import map_topic_name
 from offset_translation.map_state import MapState
+from offset_translation.renamed_keys import renamed
 from runtime.configuration.config import FlowConfig
 from runtime.coordination.map_writers import UnbelievedRecords, Writers
 from runtime.process.fault_note import FaultNote
@@ -43,7 +45,10 @@ class ReverseMapReader:
 
         Unbelieved records count that speak of topics that the flow is ``concerned`` with.
         """
-        self.unbelieved_records: Final = UnbelievedRecords(concerned)
+        self._way_home = home = config.names.way_home
+        self.unbelieved_records: Final = UnbelievedRecords(
+            concerned if home is None else lambda topic: _is_ours(home(topic), concerned)
+        )
         """The records of its map that none of our programs has written."""
         self._config = config
         self._registry = writers
@@ -123,10 +128,19 @@ class ReverseMapReader:
         self, reader: TailReader, unbelieved: UnbelievedArrivals
     ) -> AsyncIterator[tuple[bytes | None, bytes | None]]:
         """Yield key and value of what is believed, and note the rest."""
+        home = self._way_home
         async for header, record, is_believed in told_apart(
             reader, self._registry, self.unbelieved_records
         ):
+            key = record.key if home is None else renamed(record.key, home)
+            if key is None and record.key is not None:
+                continue  # of a topic that no flow brings back into one of ours
             if is_believed:
-                yield record.key, record.value
+                yield key, record.value
             elif header.producer_id != NO_PRODUCER_ID:
-                unbelieved.note(record.key)
+                unbelieved.note(key)
+
+
+def _is_ours(topic: str | None, concerned: Callable[[str], bool]) -> bool:
+    """Tell whether the flow is concerned with a source topic; None is no topic."""
+    return topic is not None and concerned(topic)

@@ -4,7 +4,7 @@ The JSON object is made of the typed dictionaries below, and is what `mirror sta
 """
 
 from collections.abc import Mapping
-from typing import Final, NotRequired, TypedDict
+from typing import Final, NotRequired, TypedDict, TypeVar
 
 from mirror.flow.engine import Engine
 from mirror.flow.run_decision import Role
@@ -55,6 +55,8 @@ class PartitionReport(TypedDict):
     skipped_records: int
     looped_batches: int
     """Left out because the flow in the other direction has written them."""
+    target_topic: NotRequired[str]
+    """The topic's name on the target, where it has another there."""
     worker: NotRequired[str]
     """The worker that mirrors it, where several workers share the flow."""
     begun_at: NotRequired[int]
@@ -87,6 +89,8 @@ class GroupReport(TypedDict):
     target_lag: int | None
     source_lag_seconds: NotRequired[float | None]
     """Seconds since the group last had everything; None, or nothing, while that is not known."""
+    target_topic: NotRequired[str]
+    """As of a partition."""
     reread: NotRequired[int | None]
     """Records that the group would read again if it went on at the target now."""
 
@@ -98,6 +102,9 @@ class RefusedSettingReport(TypedDict):
     setting: str
     value: str
     reason: str
+
+
+Line = TypeVar("Line", PartitionReport, GroupReport)
 
 
 class SpeedReport(TypedDict):
@@ -248,7 +255,7 @@ def partition_report(
         if is_left
         else told_transaction(partition, now_ms, transactions.get(partition.topic_partition))
     )
-    return {
+    report: PartitionReport = {
         "topic": partition.topic,
         "partition": partition.index,
         "state": partition.state.value,
@@ -265,6 +272,20 @@ def partition_report(
         "skipped_records": partition.skips.count,
         "looped_batches": partition.skips.looped,
     }
+    return with_copy(report, partition.target_topic)
+
+
+def with_copy(report: Line, target_topic: str) -> Line:
+    """Return a line with the topic's name on the target, if it has another there."""
+    if target_topic != report["topic"]:
+        report["target_topic"] = target_topic
+    return report
+
+
+def topic_words(report: PartitionReport | GroupReport) -> str:
+    """Return what a topic is called, with its name on the target where that is another."""
+    topic, there = report["topic"], report.get("target_topic")
+    return topic if there is None else f"{topic} as {there}"
 
 
 def with_begin(report: PartitionReport, begun: Begun | None) -> PartitionReport:
@@ -291,6 +312,7 @@ def placed_group_report(
         source_offset=status.source_offset,
         target_offset=status.target_offset,
         ends=ends,
+        target_topic=engine.flow.config.names.on_target(topic),
     )
     lag_ms = (
         None
@@ -320,11 +342,12 @@ def group_report(
     source_offset: int,
     target_offset: int | None,
     ends: tuple[int | None, int | None],
+    target_topic: str,
 ) -> GroupReport:
     """Return one group's line; ``ends`` are the source's log end and the mirrored target end."""
     group, topic, index = group_partition
     source_end, target_end = ends
-    return {
+    report: GroupReport = {
         "group": group,
         "topic": topic,
         "partition": index,
@@ -336,3 +359,4 @@ def group_report(
         if target_end is None or target_offset is None
         else max(0, target_end - target_offset),
     }
+    return with_copy(report, target_topic)

@@ -164,8 +164,6 @@ def _last_arrival(
     partition: MirroredPartition, reverse: ReverseFlow, source: LogEnds, target: LogEnds
 ) -> Anchor | None:
     """Return where the last arrival lies: its own source is our target, and the other way round."""
-    if partition.target_topic != partition.topic:
-        return None
     arrived = reverse.map_of(partition.topic_partition, source.end)
     return None if arrived is None else anchor_of(arrived, target, source)
 
@@ -189,7 +187,7 @@ async def _compare(
     if held is None or not is_another(mirrored, held):
         return None
     if not is_ours:
-        target = TopicPartition(partition.target_topic, partition.index)
+        target = partition.target_partition
         return Stop(
             state=PartitionState.TARGET_DIVERGED,
             reason=f"target offset {anchor.target_offset} holds another record than source offset "
@@ -231,7 +229,7 @@ async def _held_on_source(links: Links, partition: MirroredPartition, offset: in
 
 
 async def _held_on_target(links: Links, partition: MirroredPartition, offset: int) -> Held | None:
-    where = TopicPartition(partition.target_topic, partition.index)
+    where = partition.target_partition
     return await held_at(links.target_admin, links.target_data, where, offset)
 
 

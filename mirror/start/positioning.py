@@ -48,7 +48,6 @@ from offset_translation.map_records import (
     target_topic,
     withdrawal,
 )
-from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from offset_translation.tail import Tail, TailGarbled
 from offset_translation.target_scan import Mixed
@@ -59,7 +58,6 @@ from runtime.process.clock import now_ms
 from runtime.set_option import set_option
 from wire.errors import ErrorCode
 from wire.net.errors import AuthenticationFailed, NetworkFault, RequestRefused
-from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
 
@@ -362,7 +360,7 @@ class Positioning:
                 ),
                 source=source_ends,
                 target=target_ends,
-                arrived=self._arrived(key, source_ends),
+                arrived=self._parts.reverse.map_of(key, source_ends.end),
                 reads_holes_again=self._doubts.reads_holes_again(partition, readings.target),
                 is_shared=config.is_active_active,
                 tail=None if tail is None else tail.reached,
@@ -370,7 +368,7 @@ class Positioning:
                 foreign=() if scanned is None else scanned.foreign,
                 was_returned=self._parts.reverse.has_map_of(key),
                 set_aside=self._map_log.state.set_aside.get(key, {}),
-                is_renamed=partition.target_topic != partition.topic,
+                is_one_way=not config.names.comes_back(partition.topic),
                 begun=known_begin(state, partition),
                 due=due_begin(state, config, partition, readings.begins, target_ends),
             )
@@ -398,12 +396,6 @@ class Positioning:
             f" `failover recover --believe-maps{set_option(topic_set)}`"
         )
         return replace(stop, reason=reason)
-
-    def _arrived(self, key: TopicPartition, source: LogEnds) -> OffsetMap | None:
-        """Return what the other direction has brought into the source, as far as that is sure."""
-        if self._parts.config.current.names.on_target(key[0]) != key[0]:
-            return None  # what came from there has another topic to itself
-        return self._parts.reverse.map_of(key, source.end)
 
     def _by_policy(self, partition: MirroredPartition, decision: Start | Stop) -> Start | Stop:
         """Pass over what is lost or refused, where a policy or a command says so."""

@@ -45,8 +45,9 @@ from mirror.state.reverse_flow import ReverseFlow
 from offset_translation.map_records import map_topic_name, seal, set_aside
 from offset_translation.map_state import MapState
 from offset_translation.offset_map import OffsetMap
+from offset_translation.renamed_keys import renamed
 from offset_translation.topic_identity import NO_ID
-from runtime.configuration.flow_section import Policy
+from runtime.configuration.flow_section import FlowConfig, Policy
 from runtime.configuration.topic_names import diverged_topic
 from runtime.coordination.map_registry import append_to_map
 from runtime.coordination.map_writers import UnbelievedRecords, Writers
@@ -161,7 +162,8 @@ class Quarantine:
         assert own is not None, "there is something to set aside"
         if not await is_compacted(links.target_admin, partition.target_topic):
             return own
-        part = OwnRecords(links.target_data, key, *own, self.map_log.state.producer_ids)
+        there = partition.target_partition
+        part = OwnRecords(links.target_data, there, *own, self.map_log.state.producer_ids)
         mine = await last_of_part(part)
         begin = 0 if stop.skip_to is None else stop.skip_to.source
         mirrors = frozenset(self.reverse.arrived.producer_ids)
@@ -169,10 +171,10 @@ class Quarantine:
         restored = to_restore(mine, theirs)
         for some in in_parts(restored, TOGETHER_BYTES):
             batch = build_batch(one._replace(offset=number) for number, one in enumerate(some))
-            answer = await append(links.target_admin, *key, batch)
+            answer = await append(links.target_admin, *there, batch)
             if answer.error_code != ErrorCode.NONE:
                 raise RequestRefused(
-                    f"{self.config.current.target} {key}", code_of(answer.error_code)
+                    f"{self.config.current.target} {there}", code_of(answer.error_code)
                 )
             own = OwnPart(own.start, max(own.stop, answer.base_offset + len(some)))
         if restored:
@@ -220,13 +222,13 @@ class Quarantine:
             return False
         await self._leave_out(partition, own, sealed_at)
         _LOG.warning(
-            "%s: %d records of %s at offsets %d to %d are set aside, in %s on both sites and in %s",
+            "%s: %d records of %s at offsets %d to %d are set aside, in %s and in %s",
             partition.topic_partition,
             count,
             self.config.current.target,
             own.start,
             own.stop - 1,
-            diverged_topic(partition.topic),
+            _where_aside(partition, self.config.current),
             file,
         )
         return True
@@ -246,7 +248,7 @@ class Quarantine:
                     for log in logs:
                         await log.write(kept)
                     lost = [one for one in kept if not is_restored(one.record)]
-                    lines.write(b"".join(json_line(partition.topic, *one) for one in lost))
+                    lines.write(b"".join(json_line(partition.target_topic, *one) for one in lost))
                     count += len(lost)
             await trio.to_thread.run_sync(_finish, lines, file)
         return count
@@ -265,7 +267,7 @@ class Quarantine:
             raise RequestRefused(f"{self.config.current.source} {key}", source_end)
         mirrors = self.map_log.state.producer_ids
         async for _, records in OwnRecords(
-            self.links.target_data, key, own.start, own.stop, mirrors
+            self.links.target_data, partition.target_partition, own.start, own.stop, mirrors
         ):
             for record in records:
                 keys.take_diverged(record)
@@ -311,10 +313,12 @@ class Quarantine:
         if not await topic_exists(self.links.source_admin, topic):
             return None
         state, reader = MapState(), TailReader(self.links.source_admin, topic)
-        foreign = UnbelievedRecords()
+        foreign, names = UnbelievedRecords(), self.config.current.names
         async for record in believed(reader, self.backward, foreign):
-            state.replay(record.key, record.value)
-        if foreign.speaks_of(where) and not state.maps.get(where):
+            if (key := renamed(record.key, names.home)) is not None:
+                state.replay(key, record.value)
+        there = TopicPartition(names.on_target(where.topic), where.partition)
+        if foreign.speaks_of(there) and not state.maps.get(where):
             raise CannotSetAside(
                 "; ".join(told_unbelieved({topic: foreign}, self.config.current.topic_set))
             )
@@ -325,15 +329,16 @@ class Quarantine:
         return state.maps.get(where)
 
     async def _open_logs(self, partition: MirroredPartition) -> list[AsideLog]:
-        topic, index = partition.topic_partition
+        topic, index = partition.target_partition
         links, config = self.links, self.config.current
         view = await links.target_admin.metadata([topic])
         count = max(index + 1, len(view.topics[topic].partitions))
-        where = TopicPartition(diverged_topic(topic), index)
+        there = TopicPartition(diverged_topic(topic), index)
+        here = TopicPartition(diverged_topic(partition.topic), index)
         back = self.reverse.arrived.producer or NOBODY
         logs = [
-            AsideLog(links.target_admin, where, self.map_log.producer),
-            AsideLog(links.source_admin, where, back),
+            AsideLog(links.target_admin, there, self.map_log.producer),
+            AsideLog(links.source_admin, here, back),
         ]
         for log in logs:
             await log.find_end(count, config.replication_factor)
@@ -343,7 +348,7 @@ class Quarantine:
         config = self.config.current
         topic_id = partition.target.topic_id or NO_ID
         return config.diverged_folder / file_name(
-            config.target, partition.topic_partition, own.start, topic_id
+            config.target, partition.target_partition, own.start, topic_id
         )
 
     async def _kept(
@@ -354,7 +359,7 @@ class Quarantine:
         size = 0
         async for header, records in OwnRecords(
             self.links.target_data,
-            partition.topic_partition,
+            partition.target_partition,
             own.start,
             own.stop,
             self.map_log.state.producer_ids,
@@ -388,10 +393,19 @@ class Quarantine:
 
     async def _write_back(self, records: Sequence[MapRecord]) -> None:
         """Write to the map of what came from the target, and know it at once."""
-        topic = map_topic_name(self.config.current.target)
-        await append_to_map(self.links.source_admin, topic, records, self.backward)
+        topic, names = map_topic_name(self.config.current.target), self.config.current.names
+        there = [(renamed(key, names.on_target) or key, value) for key, value in records]
+        await append_to_map(self.links.source_admin, topic, there, self.backward)
         for key, value in records:
             self.reverse.replay(key, value)
+
+
+def _where_aside(partition: MirroredPartition, config: FlowConfig) -> str:
+    """Return the topics in which records are set aside, in words."""
+    there, here = diverged_topic(partition.target_topic), diverged_topic(partition.topic)
+    if there == here:
+        return f"{here} on both sites"
+    return f"{there} on {config.target}, {here} on {config.source}"
 
 
 def file_name(site: str, where: TopicPartition, start: int, topic_id: UUID) -> str:

@@ -94,8 +94,8 @@ class Situation:
     """Whether the other direction has a map of the partition, sure or not."""
     set_aside: Mapping[int, int] = field(default_factory=dict)
     """Source offsets, by start their end, that are left out by decision."""
-    is_renamed: bool = False
-    """The target's topic has another name: nothing of it ever comes back."""
+    is_one_way: bool = False
+    """The copy has a topic to itself, of which nothing ever comes back."""
     begun: Begun | None = None
     """The place at which it was begun, by the map: where nothing is on the target, it still is."""
     due: Begun | None = None
@@ -336,7 +336,7 @@ def _foreign(seen: Situation, start: Start) -> Stop:
         state=PartitionState.TARGET_DIVERGED,
         reason=reason,
         skip_to=start,
-        own=None if seen.is_renamed else OwnPart(first, parts[-1].stop),
+        own=None if seen.is_one_way else OwnPart(first, parts[-1].stop),
     )
 
 
@@ -356,7 +356,7 @@ def _diverged(seen: Situation, start: Start) -> Stop:
         stop = Stop(state=PartitionState.TARGET_DIVERGED, reason=reason)
         if first is None or seen.was_returned:
             return stop
-        own = None if seen.is_renamed else OwnPart(first, target.end)
+        own = None if seen.is_one_way else OwnPart(first, target.end)
         return replace(stop, skip_to=start, own=own)
     return Stop(
         state=PartitionState.TARGET_DIVERGED,

@@ -40,6 +40,7 @@ ANOTHER_LOG: Final = frozenset(
     {
         PartitionState.TARGET_DIVERGED,
         PartitionState.TOPIC_RECREATED,
+        PartitionState.COPY_RENAMED,
         PartitionState.SOURCE_WENT_BACK,
     }
 )
@@ -62,6 +63,7 @@ class MirroredPartition:
         "source",
         "status",
         "target",
+        "target_partition",
         "target_topic",
         "topic",
         "topic_partition",
@@ -86,6 +88,7 @@ class MirroredPartition:
         self.target_topic: Final = target_topic or topic
         self.index: Final = index
         self.topic_partition: Final = TopicPartition(topic, index)
+        self.target_partition: Final = TopicPartition(self.target_topic, index)
         self.offset_map: Final = offset_map
         self.status = PartitionStatus(state=PartitionState.DISCOVERING, since_ms=now_ms)
         self.cursor: Cursor | None = None

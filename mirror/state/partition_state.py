@@ -31,6 +31,7 @@ class PartitionState(Enum):
     PAUSED = "paused"
     RETENTION_OVERRUN = "retention overrun"
     TOPIC_RECREATED = "topic recreated"
+    COPY_RENAMED = "copy renamed"
     SOURCE_WENT_BACK = "source went back"
     SOURCE_GONE = "source gone"
     SOURCE_CORRUPT = "source corrupt"
@@ -47,6 +48,7 @@ STOPPED: Final = frozenset(
     {
         _S.RETENTION_OVERRUN,
         _S.TOPIC_RECREATED,
+        _S.COPY_RENAMED,
         _S.SOURCE_WENT_BACK,
         _S.SOURCE_GONE,
         _S.SOURCE_CORRUPT,
@@ -79,7 +81,9 @@ ALLOWED: Final[dict[PartitionState, frozenset[PartitionState]]] = {
     _S.CATCHING_UP: _INTERRUPTIONS | {_S.STREAMING},
     _S.STREAMING: _INTERRUPTIONS | {_S.CATCHING_UP},
     _S.WAITING: _INTERRUPTIONS | {_S.POSITIONING},
-    _S.PAUSED: frozenset({_S.POSITIONING, _S.WAITING, _S.SOURCE_GONE, _S.TOPIC_RECREATED}),
+    _S.PAUSED: frozenset(
+        {_S.POSITIONING, _S.WAITING, _S.SOURCE_GONE, _S.TOPIC_RECREATED, _S.COPY_RENAMED}
+    ),
     **{state: frozenset({_S.PAUSED, _S.WAITING}) for state in STOPPED},
     _S.SOURCE_GONE: frozenset({_S.PAUSED, _S.WAITING, _S.TOPIC_RECREATED}),
     _S.SOURCE_WENT_BACK: frozenset({_S.PAUSED, _S.WAITING, _S.TOPIC_RECREATED}),
@@ -95,6 +99,7 @@ MEANING: Final[dict[PartitionState, str]] = {
     _S.PAUSED: "somebody has paused it with `mirror pause`",
     _S.RETENTION_OVERRUN: "the source deleted records before they were mirrored",
     _S.TOPIC_RECREATED: "the source topic was deleted and made again",
+    _S.COPY_RENAMED: "the copy lies on the target under another name than the file gives it",
     _S.SOURCE_WENT_BACK: "the source has lost records that the target holds",
     _S.SOURCE_GONE: "the source topic, or this partition of it, is gone",
     _S.SOURCE_CORRUPT: "the source holds a damaged batch",
@@ -111,6 +116,10 @@ ADVICE: Final[dict[PartitionState, str]] = {
     "--from-earliest",
     _S.TOPIC_RECREATED: "the source topic is another than was mirrored: mirror it anew with "
     "`mirror restart --from-earliest{of_set}`, which deletes the target's copy of the old one",
+    _S.COPY_RENAMED: "`rename`, `names` or `separator` of the flow was changed since the topic was "
+    "mirrored: give it the former name back in the file, and restart `mirror run`; or mirror it "
+    "anew under the new name with `mirror restart --from-earliest{of_set}`, which deletes what has "
+    "that name on the target, and leaves the former copy there",
     _S.SOURCE_WENT_BACK: "the source lost records that the target holds: compare both sides; "
     "`mirror restart --from-earliest{of_set}` deletes the target's copy and begins anew",
     _S.SOURCE_GONE: "the source topic was deleted, or made again with fewer partitions: if that "
@@ -146,6 +155,7 @@ def advice(state: PartitionState, topic_set: str | None = None) -> str:
 RESTART: Final[dict[PartitionState, tuple[str, str]]] = {
     _S.RETENTION_OVERRUN: ("{partition} --skip", "goes on behind what the source has deleted"),
     _S.TOPIC_RECREATED: ("{topic} --from-earliest", "deletes the copy of the former topic"),
+    _S.COPY_RENAMED: ("{topic} --from-earliest", "mirrors it anew under the new name"),
     _S.SOURCE_WENT_BACK: ("{topic} --from-earliest", "deletes the copy, and begins anew"),
     _S.SOURCE_CORRUPT: ("{partition}", "tries again once another replica leads"),
     _S.TARGET_DIVERGED: ("{partition} --quarantine", "saves what only the target has"),

@@ -69,7 +69,10 @@ class UnbelievedArrivals:
 
 
 class ReverseFlow:
-    """The other direction's map, and which producers of our source are mirrors."""
+    """The other direction's map, and which producers of our source are mirrors.
+
+    That map has the target's names. Its keys come here with ours: `mirror.map.reverse_map`.
+    """
 
     __slots__ = ("_natives", "_unknown_producers", "arrivals", "arrived", "loop_ids", "unbelieved")
 
@@ -148,8 +151,7 @@ class ReverseFlow:
 
     def is_unknown(self, partition: MirroredPartition) -> bool:
         """Whether records of the source partition may have come from the target, and which not."""
-        is_alike = partition.target_topic == partition.topic
-        return is_alike and self.lacks_map_of(partition.topic_partition)
+        return self.lacks_map_of(partition.topic_partition)
 
     def map_of(self, topic_partition: TopicPartition, source_end: int) -> OffsetMap | None:
         """Return the map of what came into a partition whose log ends there, if it is sure."""
@@ -160,8 +162,8 @@ class ReverseFlow:
         """Return the map of the records that came back into a source partition, None if unknown."""
         if partition is None or not self.has_map_of(partition.topic_partition):
             return None
-        if partition.source.end is None or partition.target_topic != partition.topic:
-            return None  # by another name, what came from there has another topic to itself
+        if partition.source.end is None:
+            return None
         return self.map_of(partition.topic_partition, partition.source.end)
 
 

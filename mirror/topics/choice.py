@@ -17,6 +17,7 @@ class Choice:
     topic: str
     partition_count: int
     left_out: str | None
+    target_topic: str
 
 
 def wanted_topics(flow: FlowConfig, source: ClusterView) -> dict[str, TopicView]:
@@ -27,7 +28,12 @@ def wanted_topics(flow: FlowConfig, source: ClusterView) -> dict[str, TopicView]
 def choices(flow: FlowConfig, source: ClusterView) -> list[Choice]:
     """Return all topics of the source by name."""
     return [
-        Choice(topic=name, partition_count=len(topic.partitions), left_out=left_out(flow, topic))
+        Choice(
+            topic=name,
+            partition_count=len(topic.partitions),
+            left_out=left_out(flow, topic),
+            target_topic=flow.names.on_target(name),
+        )
         for name, topic in sorted(source.topics.items())
     ]
 
@@ -54,7 +60,11 @@ def _by_name(flow: FlowConfig, topic: str) -> str | None:
             return "no include pattern matches"
     if names.is_internal(topic):
         return "its name is one of internal topics"
-    return f"it has come from {names.target}" if names.is_cycle(topic) else None
+    if names.is_cycle(topic):
+        return f"it has come from {names.target}"
+    if (owner := names.ousted_by(topic)) is not None:
+        return f"its name on {names.target} was given to {owner} (`rename`): give it another"
+    return None
 
 
 def _matching(patterns: Iterable[re.Pattern[str]], name: str) -> str | None:

@@ -42,6 +42,7 @@ from mirror.topics.plan import plan_topics, topic_shape
 from mirror.topics.quiet_targets import QuietTargets
 from mirror.topics.recreated import RecreatedTopics
 from mirror.topics.refused_settings import RefusedSetting, RefusedSettings
+from mirror.topics.renamed_copies import RenamedCopies
 from mirror.topics.setting_changes import OwnChanges
 from mirror.topics.setting_removals import TakenBack
 from runtime.process.clock import now_ms
@@ -108,6 +109,7 @@ class Discovery:
         self._taken_back = TakenBack()
         self._own_changes = OwnChanges(config.source, config.target)
         self._recreated = RecreatedTopics(map_log, config.names, parts.interruptions)
+        self._renamed = RenamedCopies(config.names, parts.interruptions)
         self._lone = LoneTopics(parts.config, parts.orders, parts.reverse, links, map_log)
         self._gone = GoneTopics(
             parts.config,
@@ -159,7 +161,9 @@ class Discovery:
             current, reverse = self._config.current, self._parts.reverse
             await look_first(current, wanted.values(), reverse, self._map_log, now_ms())
             target = await self._shape_target(wanted)
-            await self._gone.delete_due(source.topics.keys() | hidden, target, now_ms())
+            await self._gone.delete_due(
+                source.topics.keys() | hidden, target, now_ms(), self._renamed
+            )
             await self._recreated.remember(wanted.values(), self._created)
             self._created.clear()
         else:
@@ -168,6 +172,7 @@ class Discovery:
             lacking = {name for name in names if not exists(target, name)}
             self._doubt_maps(lacking)
             await self._map_log.catch_up()
+            self._renamed.look(target, self._map_log.state.target_ids)
             self._gone.hear_of_deleted(source.topics.keys() | hidden, target, now_ms())
         self._seen = wanted, target
         self._parts.share.see(
@@ -282,14 +287,16 @@ class Discovery:
         """Create, grow and configure the target's topics; return the target as it then is.
 
         Topics go by the target's names here. The copy of a topic that was made again on the source
-        stays as it is (mirror.topics.recreated).
+        stays as it is (mirror.topics.recreated), and nothing is made for one that has another name
+        now (mirror.topics.renamed_copies).
         """
         target = await self._links.target_admin.metadata(refresh=True)
+        self._renamed.look(target, self._map_log.state.target_ids)
         is_due = now_ms() - self._configs_read_ms >= CONFIG_INTERVAL_MS
         shapes = {
             self._names.on_target(name): topic
             for name, topic in wanted.items()
-            if not self._recreated.leaves_copy_alone(topic, target)
+            if name not in self._renamed and not self._recreated.leaves_copy_alone(topic, target)
         }
         lacking = {name for name in shapes if not exists(target, name)}
         self._doubt_maps(lacking)
@@ -414,6 +421,9 @@ class Discovery:
             if partition is None:
                 partition = self._discovered(topic_partition, source, now)
                 parts.partitions.take(partition)
+            if self._renamed.follow(partition, now):
+                follow_leaders(self._interruptions, partition, view, None, None)
+                continue
             self._recreated.follow(partition, source, has_copy=target is not None, now_ms=now)
             target_view = None if target is None else target.partitions.get(index)
             refused = self._complaints.get(partition.target_topic)

@@ -7,7 +7,7 @@ the leading worker where its last record lies (mirror.workers.handover.Member).
 """
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Mapping
 from typing import Final
 
 from mirror.clusters.admin import delete_topic
@@ -61,8 +61,13 @@ class GoneTopics:
         self._kept: dict[str, str] = {}
         self._looked_ms = 0
 
-    async def delete_due(self, source: Collection[str], target: ClusterView, now: int) -> None:
-        """Delete what is due; raises NetworkFault. `source` names the topics that are there."""
+    async def delete_due(
+        self, source: Collection[str], target: ClusterView, now: int, kept: Container[str] = ()
+    ) -> None:
+        """Delete what is due; raises NetworkFault.
+
+        `source` names the topics that are there, and `kept` those whose copies stay in any case.
+        """
         config = self._config.current
         grace_ms = config.delete_gone_after_ms
         passed_ms, self._looked_ms = now - self._looked_ms, now
@@ -73,7 +78,8 @@ class GoneTopics:
         known = {
             topic
             for topic in self._map_log.state.topic_ids
-            if self._config.current.mirrors(topic)
+            if topic not in kept
+            and self._config.current.mirrors(topic)
             and exists(target, self._config.current.names.on_target(topic))
         }
         gone = known - set(source)

@@ -68,12 +68,13 @@ class LoneTopics:
     async def _has_made(self, restart: Restart, source: ClusterView, target: ClusterView) -> bool:
         """Make what the source lacks for an order; return whether there was anything to make."""
         config, state = self._config.current, self._map_log.state
+        # The source's names: those of the other direction's map were given here already.
         maps = [*state.maps.items(), *self._reverse.arrived.maps.items()]
         known = {*state.target_ids, *(where for where, one in maps if not is_sealed_only(one))}
         copy = alone_on_target(config, restart.scope, source, target, known=known)
-        if copy is None or (copy.name not in source.topics and copy.name in state.topic_ids):
-            return False
         topic = str(restart.scope.topic)
+        if copy is None or (topic not in source.topics and topic in state.topic_ids):
+            return False
         configs = await topic_configs(self._links.target_admin, [copy.name])
         seen = source.topics.get(topic)
         first = 0 if seen is None else len(seen.partitions)

@@ -34,6 +34,7 @@ from runtime.configuration.reading.addresses import Address
 from runtime.configuration.reading.mistakes import ConfigurationError
 from runtime.configuration.reading.section import Key, Section
 from runtime.configuration.reading.yaml_file import read_file
+from runtime.configuration.renamed_flows import why_unfit
 from runtime.configuration.security_section import confluent_settings, read_security
 from runtime.configuration.topic_sets import (
     DEFAULT_SET,
@@ -240,9 +241,8 @@ def _content(top: Section, path: Path) -> Configuration:
 
 
 def _flows(top: Section, names: Collection[str], path: Path) -> tuple[FlowConfig, ...]:
-    found = [
-        section.attempt(partial(read_flow, section, names)) for section in top.sections("flows")
-    ]
+    sections = list(top.sections("flows"))
+    found = [section.attempt(partial(read_flow, section, names)) for section in sections]
     flows = tuple(flow for flow in found if flow is not None)
     wrong = top.reading.mistakes.within("flows")
     if wrong is not None:
@@ -250,6 +250,7 @@ def _flows(top: Section, names: Collection[str], path: Path) -> tuple[FlowConfig
     if len({flow.name for flow in flows}) < len(flows):
         raise top.error("flows", "two flows go from the same source to the same target")
     _refuse_alike(top, flows)
+    _refuse_renames(sections, flows)
     ways = {(flow.source, flow.target) for flow in flows}
     flows = tuple(
         replace(
@@ -282,6 +283,14 @@ def _refuse_alike(top: Section, flows: Sequence[FlowConfig]) -> None:
                 f"{other.name} and {flow.name} are both {short!r} to the witness and to commands: "
                 "call one of the clusters something else",
             )
+
+
+def _refuse_renames(sections: Sequence[Section], flows: Sequence[FlowConfig]) -> None:
+    """Raise what is wrong with the names that flows give topics, beside the other flows."""
+    for section, flow in zip(sections, flows, strict=True):
+        for topic, problem in why_unfit(flow, flows):
+            section.section("rename").complain(topic, problem)
+        section.finish()
 
 
 def _clusters(section: Section) -> Mapping[str, ClusterConfig]:

@@ -11,7 +11,16 @@ from typing import Final
 
 from runtime.configuration.flow_start import EARLIEST, FlowStart, parse_start
 from runtime.configuration.reading.section import Section
-from runtime.configuration.topic_names import DEFAULT_SEPARATOR, HEARTBEATS, SEPARATOR, TopicNames
+from runtime.configuration.rename_section import MEANINGS as OF_RENAMES
+from runtime.configuration.rename_section import read_renames
+from runtime.configuration.topic_names import (
+    DEFAULT_SEPARATOR,
+    HEARTBEATS,
+    NO_RENAMES,
+    SEPARATOR,
+    Renames,
+    TopicNames,
+)
 
 # What MirrorMaker 2 leaves out by default: internal topics, and groups of tools.
 EXCLUDED_TOPICS: Final = (r".*[\-\.]internal", r".*\.replica", r"__.*")
@@ -118,6 +127,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "from the target is not sent back (MirrorMaker's rules). Such a flow runs whichever site "
         "is active, without promotion.",
         "separator": "What stands between cluster and topic where names are prefixed.",
+        **OF_RENAMES,
         "mirrormaker.heartbeats": "Write MirrorMaker's `heartbeats` on the source, and mirror "
         "them.",
         "mirrormaker.offset_syncs": "Write MirrorMaker's offset syncs on this side. Its "
@@ -239,6 +249,8 @@ class FlowConfig:
     is_prefixed: bool = False
     """Topics are called `<source><separator><topic>` on the target, as MirrorMaker does it."""
     separator: str = DEFAULT_SEPARATOR
+    renames: Renames = NO_RENAMES
+    """Topics that have been given names of their own on the target, which go before a prefix."""
     mirrormaker: MirrorMakerConfig = MirrorMakerConfig()
     is_active_active: bool = False
     has_way_back: bool = True
@@ -260,10 +272,15 @@ class FlowConfig:
         """Whether it rests unless its source is the active site.
 
         A flow runs always where applications write to both sites: with `active_active`, and with
-        prefixed names, by which records of each site have a topic to themselves. A promotion
-        refuses both.
+        prefixed names, by which records of each site have a topic to themselves. It does with given
+        names, too. A promotion refuses all three.
         """
-        return not (self.is_active_active or self.is_prefixed)
+        return not self.is_active_active and self.keeps_names
+
+    @property
+    def keeps_names(self) -> bool:
+        """Whether every topic is called the same on both sites."""
+        return not (self.is_prefixed or self.renames)
 
     @property
     def isolation_level(self) -> int:
@@ -279,6 +296,7 @@ class FlowConfig:
             is_prefixed=self.is_prefixed,
             separator=self.separator,
             has_heartbeats=self.mirrormaker.heartbeats,
+            renames=self.renames,
         )
 
     def mirrors(self, topic: str) -> bool:
@@ -288,6 +306,7 @@ class FlowConfig:
             (self.topics.matches(topic) or self.is_heartbeats(topic))
             and not names.is_internal(topic)
             and not names.is_cycle(topic)
+            and names.ousted_by(topic) is None
         )
 
     def moves(self, topic: str) -> bool:
@@ -404,8 +423,16 @@ def read_flow(section: Section, clusters: Collection[str]) -> FlowConfig:
         is_active_active=section.boolean("active_active", default=False),
         has_chunk_kernel=section.boolean("chunk_kernel", default=True),
     )
+    flow = replace(
+        flow,
+        renames=section.attempt(
+            lambda: read_renames(section.section("rename", required=False), flow.names), NO_RENAMES
+        ),
+    )
     if flow.is_active_active and flow.is_prefixed:
         section.complain("active_active", "with `names: prefixed` there is nothing to say it for")
+    if flow.is_active_active and flow.renames:
+        section.complain("rename", "cannot be beside `active_active: true` yet")
     section.finish()
     return _without_heartbeats(flow)
 

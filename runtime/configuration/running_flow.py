@@ -23,10 +23,17 @@ def describe_running(flow: FlowConfig) -> RunningFlow:
             "names": f"prefixed by {flow.source}{flow.separator}"
             if flow.is_prefixed
             else "identical",
+            **_renames(flow),
             "active_active": str(flow.is_active_active).lower(),
             "isolation": "read_uncommitted" if flow.reads_uncommitted else "read_committed",
         }
     )
+
+
+def _renames(flow: FlowConfig) -> Mapping[str, str]:
+    """Return the given names; nothing where there are none, as of mirrors that know of none."""
+    given = flow.renames.to_target
+    return {"rename": json.dumps(given, sort_keys=True)} if given else {}
 
 
 def _patterns(key: str, patterns: PatternSet) -> Mapping[str, str]:

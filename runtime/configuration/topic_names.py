@@ -1,4 +1,4 @@
-"""The names of a flow's topics on the target: as on the source, or prefixed, as MirrorMaker 2.
+"""The names of a flow's topics on the target: as on the source, prefixed as MirrorMaker 2, given.
 
 The mirror, its map and its commands know topics by the source's names. Only code that talks to the
 target asks for the other ones, and only this module knows them.
@@ -9,7 +9,9 @@ Pure.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 HEARTBEATS: Final = "heartbeats"
@@ -24,6 +26,27 @@ def diverged_topic(topic: str) -> str:
     return topic + DIVERGED
 
 
+@dataclass(frozen=True, slots=True)
+class Renames:
+    """The topics that have been given names of their own on the target; no two share one."""
+
+    to_target: Mapping[str, str] = field(default_factory=dict)
+    to_source: Mapping[str, str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Turn the names round. Two sources of one target are our own bug: the file has none."""
+        back = {target: source for source, target in self.to_target.items()}
+        assert len(back) == len(self.to_target), "two topics would have one name on the target"
+        object.__setattr__(self, "to_source", MappingProxyType(back))
+
+    def __bool__(self) -> bool:
+        """Whether any topic has been given a name."""
+        return bool(self.to_target)
+
+
+NO_RENAMES: Final = Renames()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicNames:
     """The names of one flow; ``source`` and ``target`` are the clusters' names."""
@@ -34,25 +57,70 @@ class TopicNames:
     separator: str = DEFAULT_SEPARATOR
     has_heartbeats: bool = False
     """Whether MirrorMaker's heartbeats are mirrored, which are prefixed in every flow."""
+    renames: Renames = NO_RENAMES
+    """They go before the prefix."""
 
     @property
     def prefix(self) -> str:
-        """Return what stands before each mirrored name on the target."""
+        """Return what stands before each mirrored name on the target, but for given names."""
         return f"{self.source}{self.separator}" if self.is_prefixed else ""
 
     # --- both ways ---------------------------------------------------------------------------
 
     def on_target(self, topic: str) -> str:
         """Return the target's name of a source topic (formatRemoteTopic)."""
-        if self.is_prefixed or (self.has_heartbeats and self.is_heartbeats(topic)):
-            return f"{self.source}{self.separator}{topic}"
-        return topic
+        given = self.renames.to_target.get(topic)
+        return self._by_rule(topic) if given is None else given
 
     def on_source(self, topic: str) -> str | None:
         """Return the source topic that the flow mirrors under this name, None if it mirrors none.
 
-        The inverse of ``on_target``.
+        The inverse of ``on_target``, but for topics that are ``ousted``: those are not mirrored.
         """
+        renamed = self.renames.to_source.get(topic)
+        if renamed is not None:
+            return renamed
+        upstream = self._by_rule_on_source(topic)
+        return None if upstream in self.renames.to_target else upstream
+
+    def ousted_by(self, topic: str) -> str | None:
+        """Return the source topic that was given the name that this one would have on the target.
+
+        None for a topic whose name is free: no two topics have one name on the target, so the
+        one that no name was given stays behind.
+        """
+        if topic in self.renames.to_target:
+            return None
+        return self.renames.to_source.get(self._by_rule(topic))
+
+    def comes_back(self, topic: str) -> bool:
+        """Whether the flow back would bring a source topic's copy into that topic.
+
+        By a prefix, copies have topics to themselves on each site.
+        """
+        return topic in self.renames.to_target or self._by_rule(topic) == topic
+
+    def words(self, topic: str) -> str:
+        """Return what a source topic is called, with its name on the target where it differs."""
+        name = self.on_target(topic)
+        return topic if name == topic else f"{topic} as {name}"
+
+    def home(self, topic: str) -> str | None:
+        """Return the source topic into which the flow back brings a target topic, None for none."""
+        source = self.on_source(topic)
+        return source if source is not None and self.comes_back(source) else None
+
+    @property
+    def way_home(self) -> Callable[[str], str | None] | None:
+        """Return ``home``; None where a topic has one name on both sites, which spares asking."""
+        return self.home if self.is_prefixed or self.renames else None
+
+    def _by_rule(self, topic: str) -> str:
+        if self.is_prefixed or (self.has_heartbeats and self.is_heartbeats(topic)):
+            return f"{self.source}{self.separator}{topic}"
+        return topic
+
+    def _by_rule_on_source(self, topic: str) -> str | None:
         prefix = f"{self.source}{self.separator}"
         upstream = topic.removeprefix(prefix) if topic.startswith(prefix) else None
         if self.is_prefixed:

@@ -148,6 +148,10 @@ def refuse_unfit(
     for flow in flows:
         if not flow.heeds_promotions:
             section.complain(key, f"{they}are promoted, and {flow.name} heeds no promotion")
+        if flow.renames:
+            section.complain(
+                key, f"{they}go by one name of a topic, and {flow.name} has `rename`: not yet both"
+            )
         if flow.topics != flows[0].topics:
             section.complain(
                 key, f"{they}need the same `topics` in all flows, not as {flow.name} has"

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from runtime.configuration.flow_section import AclSync, FlowConfig, OffsetSyncs, PatternSet
 from runtime.configuration.name_patterns import alternatives
+from runtime.configuration.topic_names import TopicNames
 from wire.acls import CLUSTER_NAME, WILDCARD, Operation, PatternType, ResourceType
 
 READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE = (
@@ -280,7 +281,6 @@ class InternalTopics(NamedTuple):
 
 def _named(need: Need, flow: FlowConfig, names: InternalTopics) -> Iterator[Named]:
     is_copy = need.at is At.TARGET
-    prefix = flow.names.prefix if is_copy else ""
     one = {
         Thing.CLUSTER: CLUSTER_NAME,
         Thing.EVIDENCE: names.evidence,
@@ -294,18 +294,28 @@ def _named(need: Need, flow: FlowConfig, names: InternalTopics) -> Iterator[Name
         yield Named(one)
     elif need.thing is Thing.GROUPS:
         yield from named_by(flow.groups)
-    elif need.thing is Thing.SET_ASIDE:
-        yield from (_set_aside(topic) for topic in named_by(flow.topics))
     else:
-        yield from (_behind(prefix, topic) for topic in named_by(flow.topics))
+        topics = named_by(flow.topics)
+        if is_copy:
+            topics = (copy for topic in topics for copy in _copies(flow.names, topic))
+        is_aside = need.thing is Thing.SET_ASIDE
+        yield from map(_set_aside, topics) if is_aside else topics
 
 
-def _behind(prefix: str, named: Named) -> Named:
-    if not prefix:
-        return named
-    if named.name == WILDCARD:
-        return named._replace(name=prefix, pattern=PatternType.PREFIXED)
-    return named._replace(name=prefix + named.name)
+def _copies(names: TopicNames, named: Named) -> Iterator[Named]:
+    """Yield the copies on the target of the topics that are named."""
+    if named.pattern is PatternType.LITERAL and named.name != WILDCARD:
+        yield named._replace(name=names.on_target(named.name))
+        return
+    start = "" if named.name == WILDCARD else named.name
+    copies = names.prefix + start
+    if copies:
+        yield named._replace(name=copies, pattern=PatternType.PREFIXED)
+    else:
+        yield named
+    for topic, name in names.renames.to_target.items():
+        if topic.startswith(start) and not name.startswith(copies):
+            yield Named(name)
 
 
 def _set_aside(named: Named) -> Named:

@@ -10,12 +10,16 @@ go by its rules for prefixes, for `*`, for groups and for transactional ids as w
     transactional id    as it is         no WRITE; DESCRIBE of ALL
     cluster             OF_APPLICATIONS  nothing
 
+A right to names that begin alike, or to every name, travels as it is, and to each copy of another
+name that it concerns. Where it would concern a copy there whose topic it does not concern here, it
+travels to each topic by itself.
+
 What denies something travels as it is. Nothing is ever taken away. What a fence consists of stays
 on the site that was closed: the other site has to take writes.
 """
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Set
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -71,6 +75,13 @@ class Travelled:
     names_of_set: tuple[NamePattern, ...] | None = None
     """The names of a named set's topics, of whose flow nothing else travels: other sets may move
     the other way, and would bring back what somebody has taken away."""
+    renamed: tuple[tuple[str, str], ...] = field(init=False, compare=False, repr=False)
+    """The topics whose names on the target are not those with the prefix, each with its name."""
+
+    def __post_init__(self) -> None:
+        """Find them once, as there are many entries."""
+        found = ((t, name) for t, name in self.topics.items() if name != self.prefix + t)
+        object.__setattr__(self, "renamed", tuple(found))
 
 
 def rights_to_give(
@@ -78,31 +89,51 @@ def rights_to_give(
 ) -> list[Right]:
     """Return the entries that the target lacks, of those that travel."""
     held = set(source)
-    wanted = {
-        given
-        for right in held - of_fence(held)
-        if (given := given_on_target(right, travelled, sync)) is not None
-    }
+    wanted: set[Right] = set()
+    for right in held - of_fence(held):
+        wanted |= given_on_target(right, travelled, sync)
     return sorted(wanted.difference(target))
 
 
-def given_on_target(right: Right, travelled: Travelled, sync: AclSync) -> Right | None:
-    """Return the entry that the target is to have for this one, which is of no fence.
+def given_on_target(right: Right, travelled: Travelled, sync: AclSync) -> Set[Right]:
+    """Return the entries that the target is to have for this one, which is of no fence.
 
-    None for one that stays.
+    Nothing for one that stays.
     """
     given = as_it_travels(right, sync)
     if given is None or not is_about(given, travelled):
-        return None
+        return frozenset()
+    return named_on_target(given, travelled)
+
+
+def named_on_target(right: Right, travelled: Travelled) -> Set[Right]:
+    """Return an entry that is about the flow by the target's names: one, or one for each copy."""
     if right.kind != ResourceType.TOPIC:
-        return given
+        return {right}
     if right.is_of_one:
-        return replace(given, name=travelled.topics[right.name])
+        return {replace(right, name=travelled.topics[right.name])}
+    pattern = _pattern_on_target(right, travelled.prefix)
+    renamed = {topic: name for topic, name in travelled.renamed if pattern.concerns(name)}
+    if not all(map(right.concerns, renamed)):
+        return {
+            replace(right, name=name, pattern=LITERAL)
+            for topic, name in travelled.topics.items()
+            if right.concerns(topic)
+        }
+    return {pattern} | {
+        replace(right, name=name, pattern=LITERAL)
+        for topic, name in travelled.renamed
+        if topic not in renamed and right.concerns(topic)
+    }
+
+
+def _pattern_on_target(right: Right, prefix: str) -> Right:
+    """Return an entry of many topics that takes their copies, but for those of another name."""
     if right.pattern == PREFIXED:
-        return replace(given, name=travelled.prefix + right.name)
-    if travelled.prefix:  # all topics of the source are those with its prefix there
-        return replace(given, name=travelled.prefix, pattern=PREFIXED)
-    return given
+        return replace(right, name=prefix + right.name)
+    if prefix:  # all topics of the source are those with its prefix there
+        return replace(right, name=prefix, pattern=PREFIXED)
+    return right
 
 
 def as_it_travels(right: Right, sync: AclSync) -> Right | None:

@@ -111,6 +111,12 @@ def _flow(
             "<p>Topics are named as on the source; on the target "
             f"<code>{shown(flow.prefix)}</code> stands before each.</p>"
         )
+    if flow.renamed:
+        given = (
+            f"<code>{shown(topic)}</code> is <code>{shown(name)}</code>"
+            for topic, name in flow.renamed
+        )
+        yield f"<p>Topics are named as on the source; on the target {', '.join(given)}.</p>"
     yield from _coverage_table(flow)
     yield from _left_out(flow)
     if (keys := keys_line(flow)) is not None:

@@ -8,6 +8,8 @@ from spark_audit.compare.outcomes import FINDINGS, Kind
 from spark_audit.result.coverage import SIDES, Share, why_not_compared
 from spark_audit.result.verdict import Answer, FlowVerdict, Verdict
 
+MOST_RENAMED: Final = 10
+"""So many topics are named with the names that they were given."""
 _SHOWN: Final = (*FINDINGS, Kind.IN_FLIGHT, Kind.WRITTEN_AGAIN, Kind.EXPLAINED)
 
 
@@ -39,6 +41,7 @@ def _flow_lines(flow: FlowVerdict) -> Iterator[str]:
     yield f"flow {flow.flow}, snapshot of {taken}{ended}"
     if flow.prefix:
         yield f"  topics by the source's names; on the target {flow.prefix} stands before each"
+    yield from _renamed_line(flow)
     yield from _coverage_lines(flow)
     kept = [sum(row.get(f"{side}_remembered", 0) for row in flow.partitions) for side in SIDES]
     if any(kept):
@@ -64,6 +67,15 @@ def _flow_lines(flow: FlowVerdict) -> Iterator[str]:
             yield f"  {row['topic']}-{row['partition']}: not all compared: {incomplete}"
     if flow.only_on_target:
         yield f"  only on the target, not audited: {', '.join(flow.only_on_target)}"
+
+
+def _renamed_line(flow: FlowVerdict) -> Iterator[str]:
+    """Yield what topics with given names are called on the target."""
+    if flow.renamed:
+        named = [f"{topic} is {name}" for topic, name in flow.renamed[:MOST_RENAMED]]
+        more = len(flow.renamed) - MOST_RENAMED
+        given = ", ".join([*named, *([f"and {more} more"] if more > 0 else [])])
+        yield f"  topics by the source's names; on the target {given}"
 
 
 def _lines_of_sites(flow: FlowVerdict) -> Iterator[str]:

@@ -48,7 +48,9 @@ class FlowVerdict:
     rights: tuple[DifferentRight, ...] = ()
     """Rights that one site alone has; those that nothing explains are findings."""
     prefix: str = ""
-    """What stands before the name of each topic on the target."""
+    """What stands before the name of each topic on the target, but for those `renamed`."""
+    renamed: tuple[tuple[str, str], ...] = ()
+    """The topics with given names on the target, each with its name there."""
     rights_not_compared: str | None = None
 
     @property
@@ -159,6 +161,7 @@ def encode(verdict: Verdict) -> str:
                 "snapshot_ms": flow.taken_ms,
                 "promotion": flow.promotion,
                 "prefix": flow.prefix,
+                "renamed": dict(flow.renamed),
                 "only_on_target": list(flow.only_on_target),
                 "untold": [list(row) for row in flow.untold],
                 "unaudited": list(flow.unaudited),
@@ -195,6 +198,7 @@ def decode(text: str) -> Verdict:
                     taken_ms=flow["snapshot_ms"],
                     promotion=flow["promotion"],
                     prefix=flow.get("prefix", ""),
+                    renamed=tuple(flow.get("renamed", {}).items()),
                     only_on_target=tuple(flow["only_on_target"]),
                     untold=tuple((row[0], row[1], row[2]) for row in flow.get("untold", ())),
                     unaudited=tuple(flow["unaudited"]),

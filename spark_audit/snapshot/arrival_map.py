@@ -14,6 +14,7 @@ from offset_translation.map_records import (
     decode_key,
     partition_of,
 )
+from offset_translation.renamed_keys import Renaming, renamed
 from runtime.coordination.map_writers import MapReading, UnbelievedRecords, Writers, note_unbelieved
 from runtime.set_option import set_option
 from spark_audit.snapshot.origins import Arrivals
@@ -41,16 +42,25 @@ class ReadMap:
     """What others say that is not so by these, and who they are; None where they say nothing."""
 
 
+@dataclass(frozen=True, slots=True)
+class MapOf:
+    """The map of all that came from `source`."""
+
+    source: str
+    names: Renaming | None = None
+    """Other names of its topics, by which they go; topics without one are left out."""
+
+
 async def read_map(
     cluster: Cluster,
-    source: str,
+    asked: MapOf,
     writers: Writers,
     *,
     name: str,
     partitions: Collection[TopicPartition],
     told_set: str | None = None,
 ) -> ReadMap:
-    """Return what the map of all that came from `source` says; nothing while there is no map.
+    """Return what the map that is asked for says; nothing while there is no map.
 
     Records of producers that are not among its `writers` are not believed. They are named where
     they say something else of these `partitions`, with a command for `told_set`.
@@ -58,13 +68,16 @@ async def read_map(
     Raises CannotTell, with the cluster's name, for one that cannot be read to its end: a producer
     id that is not known makes what it brought look like the site's own.
     """
-    topic = map_topic_name(source)
+    topic, names = map_topic_name(asked.source), asked.names
     arrivals, state = Arrivals(), MapState()
     topics = {partition.topic for partition in partitions}
     unbelieved = UnbelievedRecords(topics.__contains__)
     others: list[Record] = []
     try:
-        async for producer_id, is_believed, record in _records(cluster, topic, writers):
+        async for producer_id, is_believed, found in _records(cluster, topic, writers):
+            record = found if names is None else found._replace(key=renamed(found.key, names))
+            if record.key is None and found.key is not None:
+                continue
             if is_believed:
                 arrivals.replay(record.key, record.value)
                 state.replay(record.key, record.value)

@@ -194,7 +194,9 @@ class Snapshot:
     told_set: str | None = None
     """The set of topics that messages name in commands; None where the file has none."""
     prefix: str = ""
-    """What stands before the name of each topic on the target."""
+    """What stands before the name of each topic on the target, but for those `renamed`."""
+    renamed: tuple[tuple[str, str], ...] = ()
+    """The topics with given names on the target, each with its name there."""
     untold: Mapping[TopicPartition, str] = field(default_factory=dict)
     """Why the bounds of other partitions are not known."""
     places: Mapping[TopicPartition, tuple[GroupPlace, ...]] = field(default_factory=dict)
@@ -218,12 +220,13 @@ class Snapshot:
         """
         if self.promotion is not None:
             return self
+        given = dict(self.renamed)
         return self.without(
             {
                 place: f"{place}: {self.source} has no such topic any more, and {self.target} has "
                 "the copy: make it again from the copy, or delete the copy"
                 for place in places
-                if f"{self.prefix}{place.topic}" in self.only_on_target
+                if given.get(place.topic, self.prefix + place.topic) in self.only_on_target
             }
         )
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from runtime.configuration.flow_section import AclSync
 from runtime.rights.closing import of_fence
-from runtime.rights.travelling import Travelled, as_it_travels, is_about
+from runtime.rights.travelling import Travelled, as_it_travels, is_about, named_on_target
 from wire.acls import WILDCARD, Operation, Permission, ResourceType
 from wire.net.rights import LITERAL, PREFIXED, Right
 
@@ -61,23 +61,23 @@ def different_rights(
     back = {name: topic for topic, name in travelled.topics.items()}
     ours = {one for one in source if _is_known(one) and is_about(one, travelled)}
     there = replace(travelled, topics=dict.fromkeys(back, ""))
-
-    def on_target(rights: Collection[Right]) -> set[Right]:
-        about = (one for one in rights if _is_known(one) and is_about(one, there))
-        return {_by_sources_name(one, back, travelled.prefix) for one in about}
-
-    theirs = on_target(target)
-    fences = of_fence(source) | on_target(of_fence(target))
+    theirs = {one for one in target if _is_known(one) and is_about(one, there)}
+    of_theirs = of_fence(target) & theirs
+    here = {one: _by_sources_name(one, back, travelled.prefix) for one in theirs}
+    fences = of_fence(source) | {here[one] for one in of_theirs}
     travelling = {other for one in ours - fences if (other := as_it_travels(one, sync))}
-    missing = travelling - theirs
+    wanted = {one: named_on_target(one, travelled) for one in ours | travelling}
+    missing = {one for one in travelling if not wanted[one] <= theirs}
+    kept = {one for one in ours - missing if not wanted[one] <= theirs}
+    surplus = theirs.difference(*wanted.values())
     found = [_only(one, is_on_source=True, explained=None) for one in sorted(missing)]
     found += (
         _only(one, is_on_source=True, explained=OF_FENCE if one in fences else _why_not(one, sync))
-        for one in sorted(ours - theirs - missing)
+        for one in sorted(kept)
     )
     found += (
         _only(one, is_on_source=False, explained=OF_FENCE if one in fences else _why_surplus(one))
-        for one in sorted(theirs - ours - travelling)
+        for one in sorted(here[one] for one in surplus)
     )
     return _listed(found)
 
@@ -88,7 +88,7 @@ def _is_known(right: Right) -> bool:
 
 
 def _by_sources_name(right: Right, back: Mapping[str, str], prefix: str) -> Right:
-    """Return an entry of the target as the source has it: see `given_on_target`."""
+    """Return an entry of the target as the source has it: see `named_on_target`."""
     if right.kind != ResourceType.TOPIC:
         return right
     if right.is_of_one:

@@ -4,7 +4,7 @@ The map says which offsets the mirror passed over. It is not believed alone: a r
 only where the `.diverged` topic on the target has it, by its site and offset.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from runtime.configuration.topic_names import diverged_topic
 from runtime.diverged import OwnRecords, origin_of
@@ -22,16 +22,18 @@ async def read_set_aside(
     said: Mapping[TopicPartition, Mapping[int, int]],
     *,
     name: str,
+    copies: Callable[[str], str],
 ) -> dict[TopicPartition, tuple[tuple[int, int], ...]]:
     """Return by partition the offsets [start, stop) of `source` that were set aside and are saved.
 
-    `said` are those that the map names, by start. Raises CannotTell, with the cluster's name.
+    `said` are those that the map names, by start, and `copies` tells what a topic of `source` is
+    called here. Raises CannotTell, with the cluster's name.
     """
     found: dict[TopicPartition, tuple[tuple[int, int], ...]] = {}
     for partition, parts in sorted(said.items()):
         if not parts:
             continue
-        where = TopicPartition(diverged_topic(partition.topic), partition.partition)
+        where = TopicPartition(diverged_topic(copies(partition.topic)), partition.partition)
         try:
             saved = await _saved(cluster, where, source)
         except (NetworkFault, CorruptBatch) as fault:

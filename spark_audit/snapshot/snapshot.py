@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from offset_translation import MapState, OffsetMap
+from offset_translation.renamed_keys import Renaming
 from runtime.configuration.config import Configuration, FlowConfig
 from runtime.configuration.running_flow import explain, find_differences
 from runtime.configuration.witness_session import open_witness
@@ -25,7 +26,7 @@ from runtime.coordination.long_nodes import read_document
 from runtime.coordination.map_registry import WitnessWriters
 from runtime.coordination.witness import ActiveSite, WitnessGarbled, WitnessPaths
 from runtime.coordination.zookeeper import ZNode, ZooKeeper, ZooKeeperFault
-from spark_audit.snapshot.arrival_map import ReadMap, read_map
+from spark_audit.snapshot.arrival_map import MapOf, ReadMap, read_map
 from spark_audit.snapshot.bounds import (
     PartitionBounds,
     Promise,
@@ -136,7 +137,8 @@ async def take_snapshot(
         only_on_target=tuple(
             sorted(map(flow.names.on_target, on_target.topics - on_source.topics))
         ),
-        prefix=f"{flow.source}{flow.separator}" if flow.is_prefixed else "",
+        prefix=flow.names.prefix,
+        renamed=tuple(sorted(flow.renames.to_target.items())),
         places=places.by_partition,
         maps={} if wants.is_both_ways else _advanced(brought.state, on_target.logs),
         unaudited=(*places.unaudited, *brought.unaudited),
@@ -195,12 +197,12 @@ def _complete(
     promised: Mapping[TopicPartition, Promise],
 ) -> PartitionBounds:
     """Return the bounds with the topic's name on the target, and what the mirror promised."""
+    name = names[bounds.topic]
+    bounds = replace(bounds, target_topic=None if name == bounds.topic else name)
     if bounds.is_both_ways:
         return bounds
-    name = names[bounds.topic]
     return replace(
         bounds,
-        target_topic=None if name == bounds.topic else name,
         promise=promised.get(TopicPartition(bounds.topic, bounds.partition)),
     )
 
@@ -268,14 +270,19 @@ async def _brought(
     """
     flow = wants.flow
     if wants.is_both_ways:
-        arrived = await _map(configuration, source, flow.target, partitions)
+        home = flow.names.way_home
+        arrived = await _map(configuration, source, flow.target, partitions, home)
         brought = await _map(configuration, target, flow.source, partitions)
         return _Brought(
             state=brought.state,
             to_source=arrived.arrivals.brought(partitions),
             to_target=brought.arrivals.brought(partitions),
             set_aside=await read_set_aside(
-                target.cluster, flow.source, brought.arrivals.set_aside, name=target.name
+                target.cluster,
+                flow.source,
+                brought.arrivals.set_aside,
+                name=target.name,
+                copies=flow.names.on_target,
             ),
             unaudited=(*_unbelieved(arrived), *_unbelieved(brought)),
         )
@@ -293,13 +300,18 @@ def _unbelieved(read: ReadMap) -> tuple[str, ...]:
 
 
 async def _map(
-    configuration: Configuration, site: AuditedCluster, other: str, partitions: set[TopicPartition]
+    configuration: Configuration,
+    site: AuditedCluster,
+    other: str,
+    partitions: set[TopicPartition],
+    names: Renaming | None = None,
 ) -> ReadMap:
+    """Return what a site's map of the other one says of these partitions, by other names if any."""
     async with _open_witness(configuration) as (zookeeper, paths):
         writers = WitnessWriters(zookeeper, paths, other, site.name)
         return await read_map(
             site.cluster,
-            other,
+            MapOf(other, names),
             writers,
             name=site.name,
             partitions=partitions,

@@ -79,7 +79,7 @@ async def test_tables_of_positions_and_topics_show_a_name_in_its_line(
     assert is_harmless(page_text([rows_table([row], 0)]), 2)
 
     async def choices(*_: object) -> list[Choice]:
-        return [Choice(topic=name, partition_count=1, left_out=name)]
+        return [Choice(topic=name, partition_count=1, left_out=name, target_topic=name)]
 
     monkeypatch.setattr(topics, "_choices", choices)
     file = tmp_path / "dc.yaml"

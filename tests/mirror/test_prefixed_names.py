@@ -51,10 +51,14 @@ def test_a_check_fails_where_the_target_would_not_create_a_topic(
     assert "mirror: flow dc1->dc2: dc2 would refuse to create dc1." in done.stderr
 
 
-def test_a_promotion_over_a_prefixed_flow_is_refused() -> None:
-    refusal = decide(replace(ALL_WELL, is_prefixed=True), PLANNED)
-    assert isinstance(refusal, Refusal)
-    assert "`names: prefixed`" in refusal.reason
+def test_a_promotion_over_a_flow_of_other_names_is_refused() -> None:
+    for view, key in (
+        (replace(ALL_WELL, is_prefixed=True), "`names: prefixed`"),
+        (replace(ALL_WELL, is_renamed=True), "`rename`"),
+    ):
+        refusal = decide(view, PLANNED)
+        assert isinstance(refusal, Refusal)
+        assert key in refusal.reason
 
 
 def told(configuration: Path, *words: str) -> str:
@@ -67,13 +71,16 @@ def told(configuration: Path, *words: str) -> str:
 def test_a_prefixed_flow_mirrors_everything_under_the_other_name(
     sites: Sites, tmp_path: Path
 ) -> None:
-    configuration = configure(sites, tmp_path, "orders.*|dc2.*", "names: prefixed")
+    given = "names: prefixed\n    rename: {orders-late: late}"
+    configuration = configure(sites, tmp_path, "orders.*|dc2.*", given)
     for name in ("orders", "orders-late", "dc2.returned"):
         create_topic(sites.dc1, name)
     produce(sites.dc1, "orders", range(50))
     produce(sites.dc1, "dc2.returned", range(5))
     commit_by_hand(sites.dc1, "billing", "orders", 30)
-    assert "would create dc1.orders with 1 partitions" in told(configuration, "check")
+    checked = told(configuration, "check")
+    assert "would create dc1.orders with 1 partitions" in checked
+    assert "orders as dc1.orders, orders-late as late" in checked
     with run_mirror(configuration) as mirror:
         mirror.wait_mirrored("orders", 50)
         wait_until("billing", lambda: committed(sites.dc2, "billing", "dc1.orders") == 30)
@@ -88,9 +95,15 @@ def test_a_prefixed_flow_mirrors_everything_under_the_other_name(
         assert mirror.partition("dc2.returned") is None
         wait_until("checkpoint", lambda: ("billing", "dc1.orders") in checkpoints(sites))
     assert values_of(read_all(sites.dc2, "dc1.orders")) == list(range(80))
-    assert values_of(read_all(sites.dc2, "dc1.orders-late", 1)) == list(range(7))
+    assert values_of(read_all(sites.dc2, "late", 1)) == list(range(7))
     there = AdminClient({"bootstrap.servers": sites.dc2.bootstrap}).list_topics(timeout=60).topics
-    assert not {"orders", "orders-late", "dc2.returned", "dc1.dc2.returned"} & set(there)
+    assert not {
+        "orders",
+        "orders-late",
+        "dc2.returned",
+        "dc1.dc2.returned",
+        "dc1.orders-late",
+    } & set(there)
     assert told(configuration, "translate", "orders:0:40") == (
         "dc1 orders:0:40 -> dc2 dc1.orders:0:40 (exact)\n"
     )
@@ -102,3 +115,11 @@ def test_a_prefixed_flow_mirrors_everything_under_the_other_name(
     (tmp_path / "positions.csv").write_text(exported.replace(",30", ",20"))
     told(configuration, "offsets", "import", str(tmp_path / "positions.csv"))
     assert committed(sites.dc2, "billing", "dc1.orders") == 20
+    with run_mirror(configure(sites, tmp_path, "orders.*|dc2.*", "names: prefixed")) as mirror:
+        line = mirror.wait_state("orders-late", "copy renamed")
+        assert line["reason"] == (
+            "the copy is 'late' on dc2, and by the file now it is to be 'dc1.orders-late'"
+        )
+        mirror.wait_state("orders", "streaming")
+    there = AdminClient({"bootstrap.servers": sites.dc2.bootstrap}).list_topics(timeout=60).topics
+    assert "dc1.orders-late" not in there

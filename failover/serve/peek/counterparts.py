@@ -80,8 +80,10 @@ def _ways(
 
 
 def _cannot(ways: Sequence[FlowConfig | None], name: str) -> str | None:
-    if any(flow is not None and flow.is_prefixed for flow in ways):
-        return f"topics have other names on {name} (`names: prefixed`)"
+    for flow in ways:
+        if flow is not None and not flow.keeps_names:
+            by = "names: prefixed" if flow.is_prefixed else "rename"
+            return f"topics have other names on {name} (`{by}`)"
     return None
 
 

@@ -4,7 +4,7 @@ from typing import Final
 
 from mirror.clusters.links import Links
 from mirror.clusters.log_ends import LogEnds
-from mirror.commands.flow_without_daemon import read_map_of, source_ends
+from mirror.commands.flow_without_daemon import read_map_back, read_map_of, source_ends
 from mirror.map.known_writers import WritersOf
 from mirror.start.begins import Begins, has_begun, read_begins
 from mirror.topics.first_look import FOLLOWS, follows
@@ -45,7 +45,7 @@ async def _told(flow: FlowConfig, links: Links, writers_of: WritersOf) -> list[s
     arrived, others = MapState(), UnbelievedRecords()
     if flow.has_way_back:
         back = writers_of(flow.target, flow.source)
-        arrived = await read_map_of(flow.target, links.source_admin, back, others)
+        arrived = await read_map_back(flow, links, back, others)
     if follows(flow, arrived, is_all=not others.count):
         return [FOLLOWS]
     found = await read_begins(links.source_admin, flow, ends.keys(), {**ends})

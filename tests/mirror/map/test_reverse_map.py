@@ -14,6 +14,7 @@ from offset_translation.map_records import (
     piece_start,
 )
 from offset_translation.runs import Place
+from runtime.configuration.topic_names import Renames
 from tests.doubles.fake_cluster import FakeCluster
 from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG
@@ -42,6 +43,23 @@ def batch_of(writer: int, offset: int) -> bytes:
     batch = bytearray(build_batch([Record(0, 0, b"k", b"v")], producer_id=writer))
     assign_offsets(batch, offset, 0)
     return bytes(batch)
+
+
+@pytest.mark.parametrize(
+    ("given", "arrived"), [({}, {"t"}), ({"ours": "t"}, {"ours"}), ({"ours": "x", "t": "y"}, set())]
+)
+async def test_what_came_back_is_known_by_the_names_of_the_source(
+    given: dict[str, str], arrived: set[str]
+) -> None:
+    async with two_fakes() as (dc1, _, links):
+        reverse = ReverseFlow()
+        config = replace(CONFIG, renames=Renames(given))
+        reader = ReverseMapReader(config, reverse, links, MemoryWriters())
+        dc1.create_topic(MAP, 0)
+        announce(dc1, 7)
+        await reader.catch_up()
+        assert {one.topic for one in reverse.arrived.maps} == arrived
+        assert reverse.loop_ids == {7}
 
 
 @pytest.mark.parametrize("later", [(9,), (9, 10, 11)], ids=["shorter", "longer by now"])

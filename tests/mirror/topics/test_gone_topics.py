@@ -140,7 +140,11 @@ async def test_what_others_have_mirrored_goes_by_their_word() -> None:
         assert (await target.metadata(refresh=True)).topics.keys() == there.topics.keys()
         ends = {**told, TopicPartition("theirs", 0): 2}
         flow.share.hear_of_peers(ends, frozenset())
-        await gone.delete_due(source.topics, there, 1_000 + LEAST_GRACE_MS + AGAIN_MS)
+        due_ms = 1_000 + LEAST_GRACE_MS + AGAIN_MS
+        await gone.delete_due(source.topics, there, due_ms, kept={"leaves"})
+        assert (await target.metadata(refresh=True)).topics.keys() == there.topics.keys()
+        await gone.delete_due(source.topics, there, due_ms + 1)
+        await gone.delete_due(source.topics, there, due_ms + LEAST_GRACE_MS + 1)
         left = (await target.metadata(refresh=True)).topics
         assert there.topics.keys() - left.keys() == {"leaves"}
 

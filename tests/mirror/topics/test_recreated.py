@@ -11,10 +11,13 @@ from mirror.flow.flow_state import FlowState
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from mirror.topics.recreated import RecreatedTopics
+from mirror.topics.renamed_copies import RenamedCopies
 from offset_translation.map_state import MapState
 from runtime.configuration.flow_section import Policy
-from tests.mirror.building import flow_with
+from runtime.configuration.topic_names import Renames
+from tests.mirror.building import CONFIG, flow_with
 from wire.net.metadata import ClusterView, PartitionView, TopicView
+from wire.topic_partition import TopicPartition
 
 NO_ID, EARLIER, LATER = UUID(int=0), UUID(int=1), UUID(int=2)
 LED = PartitionView(leader=1, leader_epoch=0, replicas=(1,), isr=(1,))
@@ -81,3 +84,41 @@ def test_a_topic_that_is_back_with_its_own_id_goes_on_by_itself() -> None:
     flow.interruptions.stop(partition, PartitionState.SOURCE_GONE, "gone", 5)
     recreated.follow(partition, TOPIC, has_copy=True, now_ms=6)
     assert partition.state is PartitionState.WAITING
+
+
+COPY_ID, OTHER = UUID(int=7), UUID(int=8)
+KNOWN = {TopicPartition("t", 0): COPY_ID}
+
+
+def view(**topics: UUID) -> ClusterView:
+    seen = {name: TopicView(name=name, topic_id=one, partitions={}) for name, one in topics.items()}
+    return ClusterView(cluster_id="c", controller_id=1, brokers={}, topics=seen)
+
+
+@pytest.mark.parametrize(
+    ("given", "target", "is_elsewhere"),
+    [
+        ({"t": "new"}, view(t=COPY_ID), True),
+        ({"t": "new"}, view(t=COPY_ID, new=OTHER), True),
+        ({}, view(old=COPY_ID), True),
+        ({"t": "new"}, view(new=COPY_ID), False),
+        ({"t": "new"}, view(t=OTHER), False),  # the copy was deleted
+        ({"t": "new"}, view(t=UUID(int=0)), False),  # brokers that tell no ids
+        ({}, view(t=COPY_ID), False),
+    ],
+)
+def test_a_copy_of_another_name_stops_its_partitions_until_it_is_gone(
+    given: dict[str, str], target: ClusterView, is_elsewhere: bool
+) -> None:
+    flow, partition = flow_with()
+    names = replace(CONFIG, renames=Renames(given)).names
+    copies = RenamedCopies(names, flow.interruptions)
+    copies.look(target, KNOWN)
+    assert ("t" in copies, copies.follow(partition, 5)) == (is_elsewhere, is_elsewhere)
+    assert (partition.state is PartitionState.COPY_RENAMED) == is_elsewhere
+    assert partition.is_flowing != is_elsewhere
+    if is_elsewhere:
+        assert not partition.has_true_map
+        copies.look(view(), KNOWN)
+        assert not copies.follow(partition, 6)
+        assert partition.state is PartitionState.WAITING

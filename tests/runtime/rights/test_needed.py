@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from runtime.configuration.flow_section import AclSync, FlowConfig, PatternSet
+from runtime.configuration.topic_names import Renames
 from runtime.rights.needed import (
     NEEDS,
     At,
@@ -94,6 +95,17 @@ def test_where_names_are_prefixed_the_target_has_others() -> None:
     everything = replace(prefixed, topics=PatternSet(include=(re.compile(".*"),), exclude=()))
     grant = of(By.AUDIT, everything)[FLOW.target, f"{FLOW.source}."]
     assert grant.named.pattern is PatternType.PREFIXED
+
+
+def test_copies_that_were_given_names_are_named_beside_those_that_begin_alike() -> None:
+    renames = Renames({"orders": "late", "orders-b": "orders-c", "clicks": "other"})
+    named = replace(FLOW, renames=renames)
+    assert (FLOW.target, "late") in of(By.MIRROR, named)
+    assert (FLOW.target, "orders") not in of(By.MIRROR, named)
+    alike = PatternSet(include=(re.compile("orders.*"),), exclude=())
+    found = of(By.MIRROR, replace(named, topics=alike))
+    assert {(FLOW.target, "orders"), (FLOW.target, "late")} <= found.keys()
+    assert not {(FLOW.target, "orders-c"), (FLOW.target, "other")} & found.keys()
 
 
 def test_the_audit_and_applications_change_no_cluster() -> None:

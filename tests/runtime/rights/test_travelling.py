@@ -118,6 +118,41 @@ def test_where_names_are_prefixed_a_right_to_many_topics_is_one_to_the_mirrored_
     ]
 
 
+RENAMED = Travelled(
+    topics={"orders": "orders-eu", "legacy.invoices": "invoices", "legacy.x": "legacy.x"}
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "given"),
+    [
+        ("orders", 3, [("orders-eu", 3)]),
+        ("ord", PREFIXED, [("ord", PREFIXED)]),  # takes the copy as well
+        ("legacy.", PREFIXED, [("invoices", 3), ("legacy.", PREFIXED)]),
+        ("*", 3, [("*", 3)]),
+        # Of these names there is the copy of `orders`, which they do not concern here.
+        ("orders-eu", PREFIXED, []),
+        ("orders-eu", 3, []),
+    ],
+)
+def test_what_denies_or_allows_a_topic_does_so_under_the_name_of_its_copy(
+    name: str, pattern: int, given: list[tuple[str, int]]
+) -> None:
+    for permission in (3, DENY):
+        source = [right(READ, permission, name=name, pattern=pattern)]
+        found = rights_to_give(source, [], RENAMED, AclSync.IDENTICAL)
+        assert [(one.name, one.pattern) for one in found] == given
+        assert {one.permission for one in found} <= {permission}
+
+
+def test_names_that_begin_alike_take_no_copy_there_whose_topic_they_do_not_take_here() -> None:
+    travelled = Travelled(topics={"secret": "orders-eu", "orders": "orders", "orders-x": "x"})
+    found = rights_to_give(
+        [right(READ, name="orders", pattern=PREFIXED)], [], travelled, AclSync.IDENTICAL
+    )
+    assert [(one.name, one.pattern) for one in found] == [("orders", 3), ("x", 3)]
+
+
 @pytest.mark.parametrize(
     "fence",
     [

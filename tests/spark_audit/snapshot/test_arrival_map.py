@@ -5,7 +5,7 @@ import pytest
 from offset_translation.map_records import map_topic_name, piece_start
 from offset_translation.runs import Place
 from runtime.coordination.map_writers import MapWriters
-from spark_audit.snapshot.arrival_map import read_map
+from spark_audit.snapshot.arrival_map import MapOf, read_map
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.doubles.map_writers import MemoryWriters
 from wire.net import open_cluster
@@ -38,7 +38,7 @@ async def test_what_is_not_believed_is_named_where_it_says_something_else(
             batch = build_batch([Record(0, 0, *record)], base_offset=log.end, producer_id=writer)
             log.batches.append(batch)
             log.end += 1
-        found = await read_map(cluster, "dc1", writers, name="dc2", partitions=[ORDERS])
+        found = await read_map(cluster, MapOf("dc1"), writers, name="dc2", partitions=[ORDERS])
     assert len(found.state.maps[ORDERS]) == 1
     assert (found.unbelieved is not None) == is_named
     if is_named:

@@ -147,6 +147,17 @@ def test_rights_are_looked_for_under_the_name_that_the_topic_has_on_the_target()
     assert (surplus.is_on_source, surplus.explained) == (False, SURPLUS)
 
 
+def test_a_right_to_names_that_begin_alike_is_looked_for_at_each_copy_of_another_name() -> None:
+    travelled = Travelled(topics={"legacy.invoices": "invoices", "legacy.x": "legacy.x"})
+    find = partial(different_rights, travelled=travelled, sync=AclSync.DOWNGRADED)
+    denied = right(READ, DENY, topic="legacy.", pattern=PREFIXED)
+    assert not find({denied}, {denied, replace(denied, name="invoices", pattern=LITERAL)})
+    [lacking] = find({denied}, {denied})
+    assert (lacking.resource, lacking.is_on_source, lacking.explained) == ("legacy.*", True, None)
+    [surplus] = find(set(), {right(topic="invoices")})
+    assert (surplus.resource, surplus.is_on_source) == ("legacy.invoices", False)
+
+
 def test_rights_to_other_topics_are_no_matter_and_very_many_are_counted() -> None:
     assert not differing({right(topic="other")}, {right(topic="u", pattern=PREFIXED)})
     many = {Right(**{**_fields(right()), "principal": f"User:{n}"}) for n in range(1_200)}
