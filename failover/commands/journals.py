@@ -17,6 +17,7 @@ from failover.view.promotion_report import (
     report_document,
     report_lines,
 )
+from failover.view.told_facts import understood
 from runtime.configuration.config import Configuration
 from runtime.configuration.witness_session import open_witness
 from runtime.program.command import Options
@@ -87,4 +88,5 @@ async def report(options: Options) -> int:
 async def _journals(configuration: Configuration) -> list[Journal]:
     coordination = configuration.coordination
     async with open_witness(coordination) as zookeeper:
-        return await read_journals(zookeeper, coordination.paths)
+        found = await read_journals(zookeeper, coordination.paths)
+    return [understood(one) for one in found]

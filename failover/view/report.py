@@ -8,6 +8,7 @@ from failover.journal.execute import StepReport
 from failover.journal.journal import Journal
 from failover.journal.steps import ORDER, PromotionKind, PromotionState, StepName, StepState
 from failover.sites.slipped import Shrunk
+from failover.view.told_facts import LEFT_OUT
 from runtime.set_option import set_option
 
 
@@ -84,9 +85,8 @@ def summary(journal: Journal, topic_set: str | None) -> Iterator[str]:
         case PromotionState.RUNNING:
             yield f"unfinished: {journal.reason or 'run the same command again to go on'}"
         case PromotionState.DONE:
-            assert journal.rto_ms is not None, "a promotion that is done has switched"
-            rto_s = journal.rto_ms / 1000
-            yield f"{journal.site} is active (epoch {journal.epoch}), RTO {rto_s:.2f} s"
+            rto = "not known" if journal.rto_ms is None else f"{journal.rto_ms / 1000:.2f} s"
+            yield f"{journal.site} is active (epoch {journal.epoch}), RTO {rto}"
             if journal.kind is PromotionKind.PLANNED:
                 yield from _moved(journal)
                 yield from _slipped(journal, of_set)
@@ -94,7 +94,18 @@ def summary(journal: Journal, topic_set: str | None) -> Iterator[str]:
                 yield from _lost(journal, of_set)
                 yield from _slipped(journal, of_set)
     yield from _hooks(journal)
+    yield from _left_out(journal)
     yield from (f"  command  {given}" for given in journal.given)
+
+
+def _left_out(journal: Journal) -> Iterator[str]:
+    for record in journal.steps:
+        wrong: Any = record.facts.get(LEFT_OUT, ())
+        if wrong:
+            yield (
+                f"  warning  what {record.name} says of {', '.join(wrong)} is not as this version"
+                " writes it, and is not told here"
+            )
 
 
 def _hooks(journal: Journal) -> Iterator[str]:
@@ -180,11 +191,13 @@ def _moved(journal: Journal) -> Iterator[str]:
 def has_slipped(journal: Journal) -> bool:
     """Tell whether something is on one site alone, or was, or nobody could look whether it is.
 
-    Or whether a group may go on behind records that it has not read.
+    Or whether a group may go on behind records that it has not read, or a fact is not understood.
     """
     facts, sealed = journal.facts(StepName.CONFIRM), journal.facts(StepName.SEAL)
     is_on_old_site = any(map(facts.get, ("appended", "shrunk", "not_looked")))
     may_skip = bool(journal.moved_groups.get("ahead"))
+    if LEFT_OUT in facts or LEFT_OUT in sealed:
+        return True
     return is_on_old_site or may_skip or bool(sealed.get("foreign")) or bool(sealed.get("untold"))
 
 

@@ -24,8 +24,11 @@ def link(docs: str, page: str, text: str) -> str:
 
 
 def moment(at_ms: int) -> str:
-    """Return a time in words for people."""
-    return datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    """Return a time in words for people; a number of milliseconds that is none is told as it is."""
+    try:
+        return datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):
+        return f"{at_ms} ms since 1970"
 
 
 def heads(*names: str, numbers: Sequence[str] = ()) -> str:

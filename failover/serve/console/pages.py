@@ -26,6 +26,7 @@ from failover.serve.console.sites import look_at_sites, sites_page
 from failover.serve.peek.peeker import Peeker
 from failover.serve.peek.question import PATH as PEEK
 from failover.view.status import Status
+from failover.view.told_facts import understood
 from runtime.configuration.config import Configuration
 from runtime.configuration.witness_session import open_witness
 from runtime.console.console import AskedPage, Console, ConsolePage
@@ -205,7 +206,7 @@ class FailoverConsole:
                 for name, of_set in self._by_set.items():
                     try:
                         journals = await read_journals(zookeeper, of_set.coordination.paths)
-                        found[self._shown(name)] = journals
+                        found[self._shown(name)] = [understood(one) for one in journals]
                     except JournalUnreadable as fault:
                         found[self._shown(name)] = str(fault)
         except ZooKeeperFault as fault:
