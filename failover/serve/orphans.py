@@ -6,8 +6,10 @@ finished, what has not is taken back, so that somebody takes writes again.
 """
 
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 
 from failover.journal.commands_given import BY_SERVE
 from failover.journal.execute import RollbackStuck, StepFailed
@@ -18,8 +20,10 @@ from failover.journal.steps import is_switched
 from failover.journal.store import Superseded
 from failover.planning.plan import PromotionRequest
 from failover.promote import PromotionRefused, open_controller
+from failover.rehearsal.rehearsed_set import RehearsalFailed, giving_way
 from failover.view.report import summary
 from runtime.configuration.config import Configuration
+from runtime.configuration.topic_sets import REHEARSAL_SET
 from runtime.process.clock import now_ms
 from runtime.process.fault_note import FaultNote
 
@@ -64,17 +68,32 @@ async def take_over_orphan(
         orphan.epoch,
         remedy.value,
     )
+    is_rehearsal = configuration.topic_set == REHEARSAL_SET
     try:
-        async with open_controller(configuration, _LOG.info, name=BY_SERVE) as controller:
+        async with open_controller(
+            configuration, _LOG.info, name=BY_SERVE, is_rehearsal=is_rehearsal
+        ) as controller:
             journals = await read_journals(controller.zookeeper, controller.paths)
             if find_unfinished(journals) != orphan:
                 return  # somebody has gone on with it while we waited for the lease
             if remedy is Remedy.FINISH:
                 request = PromotionRequest(site=orphan.site, kind=orphan.kind)
-                journal = await controller.promote(request, now_ms())
+                end: Callable[[], Awaitable[Journal]] = partial(
+                    controller.promote, request, now_ms()
+                )
             else:
-                journal = await controller.abort()
-    except (LeaseHeld, LeaseLost, PromotionRefused, RollbackStuck, StepFailed, Superseded) as fault:
+                end = controller.abort
+            # One of a lost site holds the lease for long, again and again.
+            journal = await (giving_way(controller, end) if is_rehearsal else end())
+    except (
+        LeaseHeld,
+        LeaseLost,
+        PromotionRefused,
+        RehearsalFailed,
+        RollbackStuck,
+        StepFailed,
+        Superseded,
+    ) as fault:
         trouble.note(f"epoch {orphan.epoch} could not be {remedy.value}: {fault}")
         return
     trouble.clear()

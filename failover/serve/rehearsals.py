@@ -90,7 +90,6 @@ class RehearsalWatch:
                 continue
             last = self._kept[-1] if self._kept else None
             now = now_ms()
-            self._since_ms = min(self._since_ms, now)  # this machine's clock may go back
             since_ms = counts_from_ms(
                 self._config,
                 now_ms=now,
