@@ -18,6 +18,7 @@ from mirror.flow.engine import Engine
 from mirror.state.orders import Restart
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import STANDING, remedy
+from mirror.state.reverse_flow import ReverseFlow, may_hold_own
 from mirror.state.throttle import portion_of
 from mirror.topics.gone_topics import gone_ends
 from mirror.workers.assignment import Loads
@@ -109,7 +110,7 @@ def _two_digits(rate: float) -> float:
 
 
 def standing_of(
-    config: FlowConfig, partitions: Iterable[MirroredPartition]
+    config: FlowConfig, reverse: ReverseFlow, partitions: Iterable[MirroredPartition]
 ) -> tuple[Standstill, ...]:
     """Return those of these partitions that stand still until somebody decides, some of many."""
     return tuple(
@@ -119,8 +120,9 @@ def standing_of(
             remedy=remedy(
                 partition.state,
                 config,
-                *partition.topic_partition,
+                partition.topic_partition,
                 is_savable=partition.skips.is_savable,
+                holds_own=may_hold_own(reverse, partition),
             ),
         )
         for partition in islice(
@@ -226,7 +228,7 @@ class Membership:
                 if not partition.has_true_map
             ),
             restarted=flow.orders.carried_out(flow.partitions.own),
-            standing=standing_of(flow.config, flow.partitions.own.values()),
+            standing=standing_of(flow.config, flow.reverse, flow.partitions.own.values()),
         )
 
     async def _join(self) -> None:

@@ -167,14 +167,13 @@ async def _tell_partitions(
 ) -> None:
     flow = f'flow="{label(runner.config.name)}"'
     known, is_left = engine.open_transactions.known, runner.is_left
-    topic_set = runner.config.topic_set
     states, unknown = dict.fromkeys(PartitionState, 0), 0
     sums = _Sums(lines, _OF_PARTITIONS, granularity)
     for some in parts(sorted(engine.flow.partitions.own.items())):
         await lines.give_turn()
         for _, partition in some:
             report = partition_report(
-                partition, now, topic_set=topic_set, is_left=is_left, transactions=known
+                partition, now, flow=engine.flow, is_left=is_left, transactions=known
             )
             states[partition.state] += 1
             unknown += report["lag_seconds"] is None

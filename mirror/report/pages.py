@@ -69,7 +69,7 @@ def _partition(
         now,
         is_left=runner.is_left,
         transactions=known,
-        topic_set=runner.config.topic_set,
+        flow=engine.flow,
     )
     return with_begin(report, known_begin(engine.map_log.state, partition))
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final, NotRequired, TypedDict, TypeVar
 
 from mirror.flow.engine import Engine
+from mirror.flow.flow_state import FlowState
 from mirror.flow.run_decision import Role
 from mirror.flow.runner import FlowRunner
 from mirror.flow.speed import Speed
@@ -15,7 +16,8 @@ from mirror.groups.checkpoint_log import GroupPartition
 from mirror.groups.sync import GroupStatus
 from mirror.map.unbelieved_watch import told_unbelieved
 from mirror.state.partition import MirroredPartition
-from mirror.state.partition_state import advice
+from mirror.state.partition_state import STOPPED, advice_for
+from mirror.state.reverse_flow import may_hold_own
 from offset_translation.map_records import Begun
 from offset_translation.translation import translate_clamped
 from runtime.process.fault_note import FaultNote
@@ -243,7 +245,7 @@ def partition_report(
     *,
     is_left: bool,
     transactions: Mapping[TopicPartition, OpenTransaction | str],
-    topic_set: str | None,
+    flow: FlowState,
 ) -> PartitionReport:
     """Return one partition's line; a source that was left has nothing left to lose.
 
@@ -261,7 +263,7 @@ def partition_report(
         "state": partition.state.value,
         "since_ms": partition.status.since_ms,
         "reason": partition.status.reason or held or "",
-        "advice": TRANSACTION_ADVICE if held else advice(partition.state, topic_set),
+        "advice": TRANSACTION_ADVICE if held else _advice(partition, flow),
         "source_end": partition.source.end,
         "mirrored_source_end": partition.offset_map.mirrored_source_end,
         "mirrored_target_end": partition.offset_map.mirrored_target_end,
@@ -286,6 +288,11 @@ def topic_words(report: PartitionReport | GroupReport) -> str:
     """Return what a topic is called, with its name on the target where that is another."""
     topic, there = report["topic"], report.get("target_topic")
     return topic if there is None else f"{topic} as {there}"
+
+
+def _advice(partition: MirroredPartition, flow: FlowState) -> str:
+    holds_own = partition.state in STOPPED and may_hold_own(flow.reverse, partition)
+    return advice_for(partition.state, flow.config, holds_own=holds_own)
 
 
 def with_begin(report: PartitionReport, begun: Begun | None) -> PartitionReport:

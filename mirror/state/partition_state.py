@@ -18,6 +18,7 @@ from typing import Final
 
 from runtime.configuration.flow_section import FlowConfig
 from runtime.set_option import set_option
+from wire.topic_partition import TopicPartition
 
 
 class PartitionState(Enum):
@@ -147,9 +148,38 @@ ADVICE: Final[dict[PartitionState, str]] = {
 }
 
 
+_DELETES_COPY: Final = frozenset({_S.TOPIC_RECREATED, _S.SOURCE_WENT_BACK, _S.SOURCE_GONE})
+"""States that nothing but a new copy ends, so that the flow goes on."""
+
+
 def advice(state: PartitionState, topic_set: str | None = None) -> str:
     """Return what to do about a state, "" where nothing is to be done; the set is the flow's."""
     return ADVICE.get(state, "").format(of_set=set_option(topic_set))
+
+
+def advice_for(state: PartitionState, flow: FlowConfig, *, holds_own: bool) -> str:
+    """Return what to do about a state of a partition whose copy `holds_own` records, or not."""
+    if holds_own and state in _DELETES_COPY:
+        return keep_copy(flow)
+    return advice(state, flow.topic_set)
+
+
+def keep_copy(flow: FlowConfig) -> str:
+    """Return what to do where `--from-earliest` is refused, as the copy holds records of its own.
+
+    It may be the last that there is of them, and of what the source has lost.
+    """
+    kept = f"the copy on {flow.target} holds records of its own, and is not deleted for a new one"
+    if not flow.heeds_promotions:
+        return (
+            f"{kept}: compare both sites; `kafka-topics.sh --delete` on {flow.target} gives these"
+            " records up, and the topic is mirrored anew"
+        )
+    of_set = set_option(flow.topic_set)
+    return (
+        f"{kept}: `failover promote {flow.target} --source-lost --force{of_set}` goes on with it,"
+        f" and with what {flow.source} has lost of it"
+    )
 
 
 RESTART: Final[dict[PartitionState, tuple[str, str]]] = {
@@ -177,17 +207,27 @@ STANDING: Final = frozenset({*RESTART, *BY_HAND})
 
 
 def remedy(
-    state: PartitionState, flow: FlowConfig, topic: str, index: int, *, is_savable: bool
+    state: PartitionState,
+    flow: FlowConfig,
+    where: TopicPartition,
+    *,
+    is_savable: bool,
+    holds_own: bool,
 ) -> str:
     """Return the one thing to do about a stopped partition.
 
-    Where `is_savable` is not true nobody can tell what the target's own records are.
+    Where `is_savable` is not true nobody can tell what the target's own records are, and where
+    `holds_own` is, the copy is not deleted.
     """
     assert state in STANDING, f"{state} ends by itself, or nothing of the partition is left"
     if state in BY_HAND:
         return BY_HAND[state]
     how, what = RESTART[state]
-    if state is _S.TARGET_DIVERGED and not is_savable:
+    is_unclear = state is _S.TARGET_DIVERGED and not is_savable
+    if holds_own and (is_unclear or state in _DELETES_COPY):
+        return keep_copy(flow)
+    topic, index = where
+    if is_unclear:
         how, what = RESTART[_S.SOURCE_WENT_BACK]
         what += "; where the map's topic was lost, `mirror rebuild-map` saves that"
     of = how.format(topic=topic, partition=f"{topic}:{index}")

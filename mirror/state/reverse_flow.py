@@ -167,6 +167,11 @@ class ReverseFlow:
         return self.map_of(partition.topic_partition, partition.source.end)
 
 
+def may_hold_own(reverse: ReverseFlow, partition: MirroredPartition) -> bool:
+    """Whether the target's copy of a partition holds records of its own, or nobody can tell."""
+    return reverse.backward(partition) is not None or reverse.is_unknown(partition)
+
+
 class Known(NamedTuple):
     """The part of a chunk whose writers are all known, and the other producer behind it."""
 

@@ -93,12 +93,17 @@ def sources() -> tuple[tuple[str, ast.AST], ...]:
     )
 
 
+@cache
+def told() -> tuple[tuple[str, str], ...]:
+    """Return all their texts, each with the name of its module."""
+    return tuple((name, text) for name, module in sources() for text in texts(module))
+
+
 def test_every_command_that_a_message_tells_of_has_room_for_its_set() -> None:
     assert {"failover promote", "failover divergence", "mirror restart"} <= taking_a_set()
     found = {
         f"{name}: `{one}`"
-        for name, module in sources()
-        for text in texts(module)
+        for name, text in told()
         if text not in OF_THE_PAST
         for one in lacking(text)
     }

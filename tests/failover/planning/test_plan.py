@@ -168,6 +168,13 @@ def test_force_gives_up_a_source_that_answers() -> None:
     assert isinstance(decide(ALL_WELL, replace(LOST, force=True)), Plan)
 
 
+def test_a_source_that_went_back_can_be_given_up_for_a_target_that_has_all() -> None:
+    """It is what the mirror advises where the copy is not deleted for a new one."""
+    went_back = replace(ALL_WELL, other_log="dc1 lost some", standing="source went back")
+    assert isinstance(decide(went_back, PLANNED), Refusal)
+    assert isinstance(decide(went_back, replace(LOST, force=True)), Plan)
+
+
 def test_an_unfinished_promotion_is_gone_on_with_whatever_the_sites_say() -> None:
     journal = unfinished(PromotionKind.PLANNED, StepName.PREFLIGHT)
     assert decide(replace(DC1_DOWN, unfinished=journal), PLANNED) == Resume(journal=journal)

@@ -15,6 +15,8 @@ from mirror.state.partition_state import (
     PartitionState,
     PartitionStatus,
     advice,
+    advice_for,
+    keep_copy,
     move,
     remedy,
 )
@@ -22,6 +24,9 @@ from mirror.state.retries import MAX_BACKOFF_MS
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from tests.mirror.building import CONFIG
+from wire.topic_partition import TopicPartition
+
+WHERE = TopicPartition("orders", 3)
 
 
 def test_every_state_has_its_row_and_can_be_reached() -> None:
@@ -36,19 +41,51 @@ def test_every_stopped_state_says_what_to_do() -> None:
 
 def test_every_stop_of_what_the_source_has_names_one_thing_to_do() -> None:
     assert STOPPED - {PartitionState.SOURCE_GONE} == STANDING
-    told = {state: remedy(state, CONFIG, "orders", 3, is_savable=True) for state in STANDING}
+    told = {
+        state: remedy(state, CONFIG, WHERE, is_savable=True, holds_own=False) for state in STANDING
+    }
     diverged = PartitionState.TARGET_DIVERGED
     assert told[diverged].startswith("`mirror restart dc1-dc2 orders:3 --quarantine`")
-    unclear = remedy(diverged, CONFIG, "orders", 3, is_savable=False)
+    unclear = remedy(diverged, CONFIG, WHERE, is_savable=False, holds_own=False)
     assert unclear.startswith("`mirror restart dc1-dc2 orders --from-earliest`")
     assert unclear.endswith("where the map's topic was lost, `mirror rebuild-map` saves that")
     assert all(one.count("`") in {0, 2} for one in told.values())
 
 
+REFUSED_FOR_OWN = (
+    PartitionState.TOPIC_RECREATED,
+    PartitionState.SOURCE_WENT_BACK,
+    PartitionState.SOURCE_GONE,
+)
+
+
+@pytest.mark.parametrize("state", REFUSED_FOR_OWN)
+def test_no_new_copy_is_advised_where_the_target_holds_records_of_its_own(
+    state: PartitionState,
+) -> None:
+    """`mirror restart --from-earliest` is refused there."""
+    kept = "`failover promote dc2 --source-lost --force --set payments` goes on with it"
+    flow = replace(CONFIG, topic_set="payments")
+    told = [advice_for(state, flow, holds_own=True)]
+    if state in STANDING:
+        told.append(remedy(state, flow, WHERE, is_savable=True, holds_own=True))
+    assert all(kept in one and "--from-earliest" not in one for one in told)
+    assert "--from-earliest" in advice_for(state, flow, holds_own=False)
+    both_active = replace(CONFIG, is_active_active=True)
+    assert "failover promote" not in advice_for(state, both_active, holds_own=True)
+
+
+def test_what_nobody_can_tell_apart_is_not_deleted_with_records_of_the_targets_own() -> None:
+    diverged = PartitionState.TARGET_DIVERGED
+    assert remedy(diverged, CONFIG, WHERE, is_savable=False, holds_own=True) == keep_copy(CONFIG)
+    saved = remedy(diverged, CONFIG, WHERE, is_savable=True, holds_own=True)
+    assert saved.startswith("`mirror restart dc1-dc2 orders:3 --quarantine`")
+
+
 def test_what_to_do_about_a_flow_of_a_set_names_the_set() -> None:
     flow = replace(CONFIG, topic_set="payments")
     diverged = PartitionState.TARGET_DIVERGED
-    told = remedy(diverged, flow, "orders", 3, is_savable=True)
+    told = remedy(diverged, flow, WHERE, is_savable=True, holds_own=False)
     assert told.startswith("`mirror restart dc1-dc2 orders:3 --quarantine --set payments`")
     for state in ADVICE:
         said = advice(state, "payments")
