@@ -31,7 +31,7 @@ from wire.net.errors import (
     NetworkFault,
     RequestRefused,
 )
-from wire.net.metadata import ClusterView, MetadataCache, with_second_opinion
+from wire.net.metadata import ClusterView, MetadataCache, read_metadata, with_second_opinion
 from wire.net.pool import ConnectionPool
 from wire.net.retries import code_of
 from wire.net.security import PLAINTEXT, Security
@@ -338,8 +338,8 @@ class Cluster:
 async def _ask_metadata(connection: Connection, topics: Sequence[str] | None) -> MetadataResponse:
     request = _metadata_request(topics)
     version = min(connection.version_of(request), NEWEST_METADATA)
-    answer: MetadataResponse = await connection.request(request, version=version)
-    return answer
+    pending = await connection.send(request, version=version)
+    return await pending.wait_read(read_metadata)
 
 
 def _metadata_request(topics: Sequence[str] | None) -> MetadataRequest:

@@ -2,15 +2,23 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
 from wire.errors import ErrorCode
+from wire.headers import decode_response
 from wire.messages.metadata import MetadataResponse, MetadataResponseTopic
 from wire.net.errors import RequestRefused
 from wire.net.retries import code_of
 from wire.net.transport import Address
+from wire.primitives import Buffer
 
+CORRELATION_BYTES: Final = 4
+LONG_BYTES: Final = 4_096
+"""About a hundred partitions."""
+ANSWERS_KEPT: Final = 2
+"""A program speaks with two clusters, as a rule."""
 BELIEVED_FOR_S: Final = 60.0
 """A view older than this is asked for again; changes are noticed earlier, by error codes."""
 _UNKNOWN: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -150,6 +158,22 @@ class MetadataCache:
             brokers=self.brokers,
             topics={name: self._topics[name] for name in names if name in self._topics},
         )
+
+
+def read_metadata(frame: Buffer, version: int) -> MetadataResponse:
+    """Return what an answer says, header included; raises MalformedMessage.
+
+    Of thousands of partitions that takes tens of milliseconds, and brokers say the same again and
+    again: so the same bytes of a long answer are decoded once.
+    """
+    if len(frame) < LONG_BYTES:
+        return decode_response(MetadataResponse, frame, version)
+    return _decoded(bytes(memoryview(frame)[CORRELATION_BYTES:]), version)
+
+
+@lru_cache(maxsize=ANSWERS_KEPT)
+def _decoded(rest: bytes, version: int) -> MetadataResponse:
+    return decode_response(MetadataResponse, bytes(CORRELATION_BYTES) + rest, version)
 
 
 def with_second_opinion(answer: MetadataResponse, second: MetadataResponse) -> MetadataResponse:

@@ -5,6 +5,7 @@ from uuid import UUID
 import pytest
 
 from wire.errors import ErrorCode
+from wire.headers import encode_response
 from wire.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
@@ -12,7 +13,14 @@ from wire.messages.metadata import (
     MetadataResponseTopic,
 )
 from wire.net import RequestRefused
-from wire.net.metadata import BELIEVED_FOR_S, MetadataCache, with_second_opinion
+from wire.net.metadata import (
+    BELIEVED_FOR_S,
+    LONG_BYTES,
+    MetadataCache,
+    read_metadata,
+    with_second_opinion,
+)
+from wire.primitives import MalformedMessage
 
 
 def topic(
@@ -157,3 +165,22 @@ def test_a_second_opinion_adds_only_what_it_has_found() -> None:
     first = answer(topic("a"), topic("b", error_code=3))
     second = answer(topic("b"), topic("c", error_code=3), topic("d", error_code=29))
     assert with_second_opinion(first, second) == answer(topic("a"), topic("b"))
+
+
+def frame(number: int, *topics: MetadataResponseTopic) -> bytes:
+    """Return an answer to the request of this number, without its size."""
+    told = MetadataResponse(brokers=(), topics=topics)
+    return b"".join(encode_response(number, told, 12))[4:]
+
+
+@pytest.mark.parametrize("partitions", [1, 1_000])
+def test_an_answer_is_what_its_bytes_say_however_often_the_same_were_heard(partitions: int) -> None:
+    before, after = topic("t", 1, partitions=partitions), topic("t", 2, partitions=partitions)
+    frames = [frame(number, one) for number, one in enumerate((before, before, after, before))]
+    assert (len(frames[0]) > LONG_BYTES) is (partitions > 1)
+    read = [read_metadata(one, 12) for one in frames]
+    assert [one.topics for one in read] == [(before,), (before,), (after,), (before,)]
+    assert (read[0] is read[1]) is (partitions > 1)
+    for _ in range(2):
+        with pytest.raises(MalformedMessage):
+            read_metadata(frames[0][:-2], 12)
