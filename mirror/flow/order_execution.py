@@ -1,12 +1,12 @@
 """The execution of people's orders for one flow: the pauses and restarts in the witness."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from mirror.flow.flow_state import FlowState
-from mirror.state.orders import POLICY, How, Orders, Restart, Scope
+from mirror.state.orders import ONCE, POLICY, How, Orders, Restart, Scope, mark_of
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import STOPPED, PartitionState
 from runtime.configuration.flow_section import Policy
@@ -62,7 +62,8 @@ class OrderExecution:
         were given under an earlier one are taken out undone.
 
         A restart is taken out by who leads once every worker has said that it is done
-        (``is_carried_out``): a daemon that ends before leaves it to the next.
+        (``is_carried_out``). What gives something up is marked as begun before it is done, and
+        nobody else does it again: of a daemon that ends in between nobody knows whether it did.
         """
         await self._pass_over_outlived(flow, zookeeper, epoch)
         present = flow, flow.config, self.orders
@@ -76,9 +77,10 @@ class OrderExecution:
         ready = [restart for restart in self.orders.restarts if _is_ready(flow, restart)]
         for restart in ready:
             if flow.share.leads or restart.how is not How.ANEW:
-                self._go_on_with(flow, restart)
+                await self._go_on_with(flow, zookeeper, restart)
         if not flow.share.leads:
             return
+        await self._mark_deletions(flow, zookeeper)
         if flow.orders.unknown:
             flow.wakeups.refresh.wake()
         done = tuple(
@@ -116,13 +118,19 @@ class OrderExecution:
             )
         await self._take_out(zookeeper, outlived)
 
-    def _go_on_with(self, flow: FlowState, restart: Restart) -> None:
+    async def _go_on_with(self, flow: FlowState, zookeeper: ZooKeeper, restart: Restart) -> None:
         """Do it to what it has not been done to: partitions may come from another worker."""
         is_new = flow.orders.begin(restart)
         if restart.how is How.ANEW:
+            if is_new and restart.begun:
+                self._tell_passed(restart, str(restart.scope))
+                return
             count = begin_anew(flow, restart) if is_new else 0
         else:
-            count = apply_restart(flow, restart)
+            remaining = flow.orders.remaining(restart, flow.partitions.own)
+            if restart.how in ONCE:
+                remaining = await self._marked(flow, zookeeper, restart, remaining)
+            count = apply_restart(flow, restart, remaining)
         if not is_new and not count:
             return
         is_known = any(
@@ -135,6 +143,65 @@ class OrderExecution:
             restart.scope,
             restart.by,
             f"{count} partitions" if count else ELSEWHERE if is_known else UNKNOWN,
+        )
+
+    async def _marked(
+        self,
+        flow: FlowState,
+        zookeeper: ZooKeeper,
+        restart: Restart,
+        partitions: Sequence[MirroredPartition],
+    ) -> list[MirroredPartition]:
+        """Mark a restart as begun for partitions; return those for which nobody had begun it."""
+        marks = {mark_of(one.topic, one.index): one for one in partitions}
+        new = await self._mark(zookeeper, restart, marks) if marks else None
+        if new is None:
+            return []
+        passed = [one for mark, one in marks.items() if mark not in new]
+        if passed:
+            flow.orders.note_restarted(restart, passed)
+            self._tell_passed(restart, f"{len(passed)} partitions")
+        own = set(flow.partitions.own.values())
+        return [one for mark, one in marks.items() if mark in new and one in own]
+
+    async def _mark_deletions(self, flow: FlowState, zookeeper: ZooKeeper) -> None:
+        """Mark the orders by which discovery can delete copies now."""
+        for topic in flow.orders.to_mark:
+            for restart in flow.orders.anew_orders(topic):
+                await self._mark(zookeeper, restart, {mark_of(topic)})
+            flow.orders.note_marked(topic)
+            flow.wakeups.refresh.wake()
+
+    async def _mark(
+        self, zookeeper: ZooKeeper, restart: Restart, marks: Iterable[str]
+    ) -> frozenset[str] | None:
+        """Write into the node for what a restart is begun; return for what nobody had begun it.
+
+        None where it is not ordered any more.
+        """
+        while True:
+            node = await zookeeper.get(self._path)
+            orders = Orders() if node is None else Orders.read(self._path, node.data)
+            if node is None or restart not in orders.restarts:
+                return None
+            orders, new = orders.begun(restart, marks)
+            if not new:
+                return new
+            try:
+                await zookeeper.set(self._path, orders.encode(), version=node.version)
+            except (BadVersion, NoNode):
+                continue
+            return new
+
+    def _tell_passed(self, restart: Restart, what: str) -> None:
+        _LOG.warning(
+            "%s: restart (%s) of %s, ordered by %s, is not begun again for %s: a daemon has begun"
+            " it that may have done it; `mirror status` shows whether it is still wanted",
+            self._flow,
+            restart.how.value,
+            restart.scope,
+            restart.by,
+            what,
         )
 
     async def _forward(self, flow: FlowState, zookeeper: ZooKeeper, epoch: int | None) -> None:
@@ -231,10 +298,9 @@ def begin_anew(flow: FlowState, restart: Restart) -> int:
     return len(topic_partitions)
 
 
-def apply_restart(flow: FlowState, restart: Restart) -> int:
-    """Restart the partitions here that it concerns, each once; return how many there were."""
+def apply_restart(flow: FlowState, restart: Restart, remaining: Sequence[MirroredPartition]) -> int:
+    """Restart partitions to which it has not been done; return how many there were."""
     now = now_ms()
-    remaining = flow.orders.remaining(restart, flow.partitions.own)
     if not remaining:
         return 0
     reason = f"restarted by {restart.by}"

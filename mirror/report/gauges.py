@@ -173,7 +173,7 @@ async def _tell_partitions(
         await lines.give_turn()
         for _, partition in some:
             report = partition_report(
-                partition, now, flow=engine.flow, is_left=is_left, transactions=known
+                partition, now, engine=engine, is_left=is_left, transactions=known
             )
             states[partition.state] += 1
             unknown += report["lag_seconds"] is None

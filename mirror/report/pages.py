@@ -69,7 +69,7 @@ def _partition(
         now,
         is_left=runner.is_left,
         transactions=known,
-        flow=engine.flow,
+        engine=engine,
     )
     return with_begin(report, known_begin(engine.map_log.state, partition))
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Final, NotRequired, TypedDict, TypeVar
 
 from mirror.flow.engine import Engine
-from mirror.flow.flow_state import FlowState
 from mirror.flow.run_decision import Role
 from mirror.flow.runner import FlowRunner
 from mirror.flow.speed import Speed
@@ -245,7 +244,7 @@ def partition_report(
     *,
     is_left: bool,
     transactions: Mapping[TopicPartition, OpenTransaction | str],
-    flow: FlowState,
+    engine: Engine,
 ) -> PartitionReport:
     """Return one partition's line; a source that was left has nothing left to lose.
 
@@ -263,7 +262,7 @@ def partition_report(
         "state": partition.state.value,
         "since_ms": partition.status.since_ms,
         "reason": partition.status.reason or held or "",
-        "advice": TRANSACTION_ADVICE if held else _advice(partition, flow),
+        "advice": TRANSACTION_ADVICE if held else _advice(partition, engine),
         "source_end": partition.source.end,
         "mirrored_source_end": partition.offset_map.mirrored_source_end,
         "mirrored_target_end": partition.offset_map.mirrored_target_end,
@@ -290,9 +289,9 @@ def topic_words(report: PartitionReport | GroupReport) -> str:
     return topic if there is None else f"{topic} as {there}"
 
 
-def _advice(partition: MirroredPartition, flow: FlowState) -> str:
-    holds_own = partition.state in STOPPED and may_hold_own(flow.reverse, partition)
-    return advice_for(partition.state, flow.config, holds_own=holds_own)
+def _advice(partition: MirroredPartition, engine: Engine) -> str:
+    holds_own = partition.state in STOPPED and may_hold_own(engine.flow.reverse, partition)
+    return advice_for(partition.state, engine.flow.config, holds_own=holds_own)
 
 
 def with_begin(report: PartitionReport, begun: Begun | None) -> PartitionReport:

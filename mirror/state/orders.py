@@ -2,15 +2,17 @@
 
     pauses     hold until they are taken back: of the flow, of a topic, of one partition
     restarts   are done once, by the daemon that runs the flow or the next one, and taken out; one
-               that was given before a switch of the active site is taken out undone
+               that was given before a switch of the active site is taken out undone. What is
+               begun is marked in the node first, so that no other daemon does it again
 
 The node is changed by commands and by the daemon, each against the version that it has read.
 """
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
+from hashlib import blake2b
 from typing import Any, Final, Self
 
 from runtime.coordination.witness import WitnessGarbled
@@ -44,6 +46,8 @@ class How(Enum):
     """Delete the target's copy of the topic and mirror it from the earliest record."""
 
 
+ONCE: Final = frozenset({How.SKIP, How.QUARANTINE, How.MERGE, How.ANEW})
+"""They give something up or decide what stays, so what somebody has begun is not begun again."""
 DECISIONS: Final = frozenset({How.QUARANTINE, How.MERGE, How.ANEW})
 """They decide about what the target alone has."""
 
@@ -99,6 +103,8 @@ class Restart:
     at_ms: int
     epoch: int | None = None
     """The active site's when it was given; None where no promotion concerns the flow."""
+    begun: frozenset[str] = field(default=frozenset(), compare=False)
+    """The marks of what some daemon has begun: `mark_of` a partition, or of a topic for ANEW."""
 
     @property
     def is_wanted_by_policy(self) -> bool:
@@ -107,7 +113,8 @@ class Restart:
 
     def plain(self) -> dict[str, Any]:
         """Return it as JSON has it."""
-        return {**asdict(self), "how": self.how.value}
+        known = {**asdict(self), "how": self.how.value, "begun": sorted(self.begun)}
+        return {name: one for name, one in known.items() if name != "begun" or one}
 
     @classmethod
     def of(cls, found: Any) -> Self:  # noqa: ANN401 - JSON
@@ -118,7 +125,13 @@ class Restart:
             by=text(found["by"]),
             at_ms=whole_number(found["at_ms"]),
             epoch=None if found.get("epoch") is None else whole_number(found["epoch"]),
+            begun=frozenset(map(text, found.get("begun", ()))),
         )
+
+
+def mark_of(topic: str, partition: int | None = None) -> str:
+    """Return the mark of a topic or a partition; short, as a node has room for a megabyte."""
+    return blake2b(f"{topic}:{partition}".encode(), digest_size=6).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +210,14 @@ class Orders:
         epoch that is later than ours is one of which we have not heard yet.
         """
         return tuple(one for one in self.restarts if one.epoch is None or one.epoch < epoch)
+
+    def begun(self, restart: Restart, marks: Iterable[str]) -> tuple[Self, frozenset[str]]:
+        """Return the orders with one of their restarts marked so, and the marks that are new."""
+        [known] = (one for one in self.restarts if one == restart)
+        new = frozenset(marks) - known.begun
+        marked = replace(known, begun=known.begun | new)
+        restarts = tuple(marked if one == restart else one for one in self.restarts)
+        return replace(self, restarts=restarts), new
 
     def without(self, done: Iterable[Restart]) -> Self:
         """Return the orders without the restarts that have been done."""

@@ -10,7 +10,16 @@ from wire.topic_partition import TopicPartition
 class OrdersInForce:
     """The orders of the witness as last seen, and what remains to be done of them."""
 
-    __slots__ = ("_known", "_restarted", "begun_anew", "current", "to_begin_anew", "unknown")
+    __slots__ = (
+        "_known",
+        "_marked",
+        "_restarted",
+        "begun_anew",
+        "current",
+        "to_begin_anew",
+        "to_mark",
+        "unknown",
+    )
 
     def __init__(self) -> None:
         self.current = Orders()
@@ -19,6 +28,9 @@ class OrdersInForce:
         """Ordered restarts that were begun here, and to what each has been done."""
         self.to_begin_anew: frozenset[str] = frozenset()
         """Topics whose copy on the target discovery is to delete: they are mirrored anew."""
+        self.to_mark: frozenset[str] = frozenset()
+        """Those that can be deleted now, once the order that wants it is marked as begun."""
+        self._marked: frozenset[str] = frozenset()
         self.begun_anew: frozenset[str] = frozenset()
         """Those of which it has just been deleted."""
         self.unknown: frozenset[Restart] = frozenset()
@@ -71,11 +83,37 @@ class OrdersInForce:
 
     def want_anew_no_more(self, topic: str) -> None:
         """Leave the topic's copy on the target as it is."""
+        self._leave(topic)
+
+    def may_delete(self, topic: str) -> bool:
+        """Whether the topic's copy may be deleted now; if not, its order is to be marked first.
+
+        A policy orders it anew only while the copy is as it was.
+        """
+        if topic in self._marked or not self.anew_orders(topic):
+            return True
+        self.to_mark |= {topic}
+        return False
+
+    def anew_orders(self, topic: str) -> list[Restart]:
+        """Return the orders in force to begin a topic anew."""
+        return [
+            one for one in self.current.restarts if one.how is How.ANEW and one.scope.topic == topic
+        ]
+
+    def note_marked(self, topic: str) -> None:
+        """Take note that no other daemon deletes the topic's copy by the same order."""
+        self.to_mark -= {topic}
+        self._marked |= {topic}
+
+    def _leave(self, topic: str) -> None:
         self.to_begin_anew -= {topic}
+        self.to_mark -= {topic}
+        self._marked -= {topic}
 
     def begin_anew(self, topic: str) -> None:
         """Take note that the topic's copy has been deleted."""
-        self.to_begin_anew -= {topic}
+        self._leave(topic)
         self.begun_anew |= {topic}
 
     def forget_begun(self, topics: Collection[str]) -> None:

@@ -219,7 +219,8 @@ class Discovery:
         orders = self._parts.orders
         kept = set(filter(orders.is_kept, orders.to_begin_anew))
         for topic in sorted(orders.to_begin_anew - kept):
-            if await self._may_begin_anew(topic) and self._is_at_rest(topic):
+            may_begin = await self._may_begin_anew(topic) and self._is_at_rest(topic)
+            if may_begin and orders.may_delete(topic):
                 await self._delete_copy(topic)
 
     async def _may_begin_anew(self, topic: str) -> bool:

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from mirror.flow.flow_state import FlowState
-from mirror.flow.order_execution import OrderExecution
-from mirror.state.orders import How, Orders, Restart, Scope
+from mirror.flow.order_execution import ENDS, OrderExecution
+from mirror.state.orders import How, Orders, Restart, Scope, mark_of
 from mirror.state.partition_state import PartitionState
-from runtime.configuration.flow_section import PatternSet
+from runtime.configuration.flow_section import PatternSet, Policy
 from runtime.coordination.zookeeper import ZooKeeper, open_zookeeper
 from tests.mirror.building import flow_with
 from wire.topic_partition import TopicPartition
@@ -139,6 +139,72 @@ async def test_an_order_of_an_epoch_that_is_not_heard_of_yet_is_carried_out(
         await zookeeper.create(PATH, Orders(restarts=(later,)).encode())
         await look(execution, flow, zookeeper)
         assert flow.orders.to_begin_anew == {"t"}
+
+
+async def carry_out_and_die(flow: FlowState, zookeeper: ZooKeeper) -> None:
+    """Begin what is ordered, as a daemon that is killed before it takes it out."""
+    execution = OrderExecution(FLOW, PATH)
+    execution.see(await zookeeper.get(PATH))
+    await execution.carry_out(
+        flow, zookeeper, epoch=4, is_placed=True, is_carried_out=lambda _: False
+    )
+
+
+@pytest.mark.parametrize("how", [How.SKIP, How.QUARANTINE, How.MERGE, How.RETRY])
+async def test_what_a_killed_daemon_has_begun_is_not_done_again_by_the_next(
+    empty_zookeeper: str, how: How, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What has stopped the partition by then may be something else."""
+    order = replace(restart(at_ms=1), how=how, by="me")
+    states, allowed = [], []
+    async with session_of(empty_zookeeper) as zookeeper:
+        await zookeeper.create(PATH, Orders(restarts=(order,)).encode())
+        for _ in range(2):
+            flow = leading()
+            [partition] = flow.partitions.own.values()
+            partition.stop(PartitionState.TARGET_DIVERGED, "others have written", 5)
+            await carry_out_and_die(flow, zookeeper)
+            states.append(partition.state)
+            allowed.append(partition.skips.allowed_once)
+        await look(OrderExecution(FLOW, PATH), flow, zookeeper)
+        assert await ordered(zookeeper) == Orders()
+    is_repeated = how is How.RETRY
+    second = PartitionState.WAITING if is_repeated else PartitionState.TARGET_DIVERGED
+    assert states == [PartitionState.WAITING, second]
+    assert allowed == [ENDS.get(how), None]
+    assert ("ordered by me, is not begun again for 1 partitions" in caplog.text) is not is_repeated
+
+
+async def test_what_was_not_begun_for_a_partition_is_done_by_who_gets_it(
+    empty_zookeeper: str,
+) -> None:
+    order = replace(restart(at_ms=1), how=How.MERGE, by="me")
+    async with session_of(empty_zookeeper) as zookeeper:
+        begun, _ = Orders(restarts=(order,)).begun(order, {mark_of("t", 7)})
+        await zookeeper.create(PATH, begun.encode())
+        flow = leading()
+        [partition] = flow.partitions.own.values()
+        await carry_out_and_die(flow, zookeeper)
+        assert partition.skips.allowed_once is Policy.MERGE
+        [left] = (await ordered(zookeeper)).restarts
+        assert left.begun == {mark_of("t", 0), mark_of("t", 7)}
+
+
+async def test_a_copy_is_deleted_once_by_an_order_whatever_becomes_of_the_daemon(
+    empty_zookeeper: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    order = replace(restart(at_ms=1), by="me")
+    async with session_of(empty_zookeeper) as zookeeper:
+        await zookeeper.create(PATH, Orders(restarts=(order,)).encode())
+        seen = []
+        for _ in range(2):  # the first is killed before it deletes, or directly behind it
+            flow = leading()
+            for _ in range(2):
+                await carry_out_and_die(flow, zookeeper)
+                seen.append("t" in flow.orders.to_begin_anew and flow.orders.may_delete("t"))
+        assert seen == [False, True, False, False]
+        assert await ordered(zookeeper) == Orders()
+    assert "restart (anew) of t, ordered by me, is not begun again for t" in caplog.text
 
 
 def restart(at_ms: int) -> Restart:

@@ -4,6 +4,7 @@ from uuid import UUID
 
 import pytest
 
+from mirror.flow.flow_state import FlowState
 from mirror.flow.order_execution import apply_restart
 from mirror.state.batches import Cursor
 from mirror.state.orders import How, Orders, Restart, Scope
@@ -86,6 +87,10 @@ def test_a_right_asked_for_again_in_vain_is_the_same_trouble() -> None:
     assert (partition.status.since_ms, partition.status.reason) == (5, "again")
 
 
+def apply(flow: FlowState, restart: Restart) -> int:
+    return apply_restart(flow, restart, flow.orders.remaining(restart, flow.partitions.own))
+
+
 def test_a_restart_is_carried_out_once_it_is_done_to_all_that_is_here_now() -> None:
     flow, stopped = flow_with()
     flow.interruptions.stop(stopped, PartitionState.TARGET_REFUSED, "why", 5, source_end=40)
@@ -98,7 +103,7 @@ def test_a_restart_is_carried_out_once_it_is_done_to_all_that_is_here_now() -> N
     assert carried_out() == frozenset(), "it has not begun"
     assert flow.orders.begin(restart)
     assert carried_out() == frozenset()
-    assert apply_restart(flow, restart) == 1
+    assert apply(flow, restart) == 1
     assert carried_out() == {restart}
     assert stopped.skips.pass_over == 40
     came = MirroredPartition(
@@ -106,7 +111,7 @@ def test_a_restart_is_carried_out_once_it_is_done_to_all_that_is_here_now() -> N
     )
     flow.partitions.take(came)
     assert carried_out() == frozenset(), "one came from another worker"
-    assert apply_restart(flow, restart) == 1
+    assert apply(flow, restart) == 1
     assert carried_out() == {restart}
     flow.orders.follow(Orders())
     assert carried_out() == frozenset(), "it has been taken out"
@@ -117,7 +122,7 @@ def test_what_is_to_be_left_out_of_a_paused_partition_is_when_it_is_resumed() ->
     partition.target.doubt_position()  # the daemon was started meanwhile
     partition.pause("paused by me@h", 5)
     restart = Restart(scope=Scope(topic="t"), how=How.SKIP, by="me@h", at_ms=1)
-    assert apply_restart(flow, restart) == 1
+    assert apply(flow, restart) == 1
     assert partition.state is PartitionState.PAUSED
     partition.retry("resumed", 6)
     assert flow.interruptions.policy_for(partition, PartitionState.RETENTION_OVERRUN) is Policy.SKIP

@@ -220,6 +220,7 @@ async def test_a_pause_keeps_the_copy_from_a_policy_and_not_from_a_person(
         map_log.state.topic_ids["orders"] = orders.topic_id
         flow.orders.follow(Orders(pauses=(pause,), restarts=(anew,)))
         flow.orders.want_anew({"orders"})
+        flow.orders.note_marked("orders")
         flow.share.take(frozenset({TopicPartition("orders", 0), TopicPartition("orders", 1)}))
         with suppress(UnsupportedApi):  # as this cluster makes no topics again
             await looking.discover()
