@@ -8,7 +8,7 @@ import pytest
 from mirror.state.partition_state import keep_copy
 from runtime.program.program import Program
 from tests.mirror.building import CONFIG
-from tests.runtime.test_set_option import HTML_CODE, PROGRAMS, THE_SET, told
+from tests.runtime.advised import HTML_CODE, PROGRAMS, THE_SET, told
 
 KNOWN = {program.name: program for program in PROGRAMS}
 FILE = "dc.yaml"
