@@ -34,6 +34,7 @@ from failover.bootstrap.the_way import NotTheWay
 from runtime.configuration.bootstrap_section import BootstrapConfig
 from runtime.configuration.config import ClusterConfig, Configuration, ConfigurationError
 from runtime.configuration.reading.addresses import in_brackets
+from runtime.configuration.topic_sets import endpoint_key
 from runtime.pages.exposition import program_registry
 from runtime.pages.metrics import AddressInUse, serve_metrics
 from runtime.pages.set_metrics import SetsCollector
@@ -327,11 +328,12 @@ async def _serve_set(
     ):
         endpoint = Endpoint(configuration, bootstrap, followed, forwarding)
         tasks.start_soon(keep_at_work, follower.run, FaultNote("following the active site"))
-        listeners = await _listen("failover.bootstrap.listen", bootstrap.listen)
+        key = endpoint_key(configuration.topic_set)
+        listeners = await _listen(f"{key}.listen", bootstrap.listen)
         if forwarding is not None:
             host, _ = bootstrap.listen
             for node_id, port in enumerate(bootstrap.forward.ports if bootstrap.forward else ()):
-                there = await _listen("failover.bootstrap.forward.ports", (host, port))
+                there = await _listen(f"{key}.forward.ports", (host, port))
                 serve = partial(endpoint.serve_client, node_id=node_id)
                 tasks.start_soon(trio.serve_listeners, serve, there)
         host, port = bootstrap.listen[0], int(listeners[0].socket.getsockname()[1])

@@ -42,6 +42,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
 
 BROKER: Final = "{broker}"
 """Stands for a broker's id in a name."""
+EVERY_HOST: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - it is compared
 MOST_PORTS: Final = 2_000
 _PORTS: Final = re.compile(r"([0-9]{1,5})-([0-9]{1,5})")
 
@@ -68,6 +69,17 @@ class BootstrapConfig:
     forward: ForwardConfig | None = None
     """None where clients are only shown the way."""
     tls: PageTls | None = None
+
+    @property
+    def ports(self) -> frozenset[int]:
+        """Return all ports that it listens at."""
+        return frozenset({self.listen[1], *(self.forward.ports if self.forward else ())})
+
+    def shares_port(self, other: "BootstrapConfig") -> int | None:
+        """Return a port at which both cannot listen on one machine, None where there is none."""
+        hosts = {self.listen[0], other.listen[0]}
+        shared = self.ports & other.ports
+        return min(shared) if shared and (len(hosts) == 1 or hosts & EVERY_HOST) else None
 
 
 def read_bootstrap(section: Section) -> BootstrapConfig | None:

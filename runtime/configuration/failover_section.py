@@ -23,6 +23,7 @@ from runtime.configuration.topic_sets import (
     NO_SETS,
     TopicSets,
     read_sets,
+    refuse_shared_ports,
     refuse_unfit,
     refuse_unfit_rehearsal,
 )
@@ -170,6 +171,7 @@ def read_failover(
         failover = replace(failover, sets=named.with_rehearsal())
     beside = {"automatic": failover.automatic, "canary": failover.canary}
     refuse_unfit(section, failover.sets, clusters, flows or (), beside)
+    refuse_shared_ports(section, named, failover.bootstrap)
     if failover.rehearsal is not None:
         refuse_unfit_rehearsal(section, named, flows or ())
     section.finish()

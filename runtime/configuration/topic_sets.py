@@ -166,6 +166,27 @@ def refuse_unfit(
             section.complain(key, f"cannot be beside failover.{other} yet")
 
 
+def endpoint_key(name: str | None) -> str:
+    """Return the key of the section of a set's endpoint."""
+    of_set = "" if name in {None, DEFAULT_SET} else f".sets.{name}"
+    return f"failover{of_set}.bootstrap"
+
+
+def refuse_shared_ports(
+    section: Section, sets: TopicSets, of_default: BootstrapConfig | None
+) -> None:
+    """Complain where the endpoints of two sets would listen at one port: one program has both."""
+    known = [(DEFAULT_SET, of_default), *((one.name, one.bootstrap) for one in sets.named)]
+    for number, (name, one) in enumerate(known):
+        for other, before in known[:number]:
+            port = None if one is None or before is None else one.shares_port(before)
+            if port is not None:
+                section.complain(
+                    "sets",
+                    f"{endpoint_key(name)} listens at port {port}, as {endpoint_key(other)} does",
+                )
+
+
 def refuse_unfit_rehearsal(section: Section, sets: TopicSets, flows: Sequence[FlowConfig]) -> None:
     """Complain where the set of rehearsals cannot be promoted and taken back beside these sets."""
     rehearsed = TopicSet(name=REHEARSAL_SET, patterns=(REHEARSAL_TOPICS,))

@@ -114,6 +114,33 @@ def test_sets_beside_what_goes_by_the_whole_file_are_refused_by_name(
         load(file)
 
 
+@pytest.mark.parametrize(
+    ("default", "payments", "port"),
+    [
+        ('"h:9000"', '"h:9000"', 9000),
+        ('"h:9000"', '"0.0.0.0:9000"', 9000),
+        ('"h:9000"', '"i:9000"', None),
+        ('"h:9000", forward: {host: b, ports: 9100-9110}', '"h:9105"', 9105),
+        ('"h:1", forward: {host: b, ports: 9-12}', '"h:2", forward: {host: b, ports: 12-14}', 12),
+        ('"h:1", forward: {host: b, ports: 9-11}', '"h:2", forward: {host: b, ports: 12-14}', None),
+    ],
+)
+def test_endpoints_of_two_sets_at_one_port_are_refused_by_name(
+    tmp_path: Path, default: str, payments: str, port: int | None
+) -> None:
+    file = tmp_path / "dc.yaml"
+    text = TWO_WAYS % ("", BOTH, "", "", f", bootstrap: {{listen: {default}}}")
+    of_set = f'topics: ["pay.*"], bootstrap: {{listen: {payments}}}'
+    assert 'topics: ["pay.*"]' in text
+    file.write_text(text.replace('topics: ["pay.*"]', of_set))
+    if port is None:
+        assert load(file).sets.named[0].bootstrap is not None
+        return
+    said = f"failover.sets.payments.bootstrap listens at port {port}, as failover.bootstrap does"
+    with pytest.raises(ConfigurationError, match=re.escape(said)):
+        load(file)
+
+
 def test_applications_may_follow_the_active_site_of_each_set(tmp_path: Path) -> None:
     file = tmp_path / "dc.yaml"
     auth = 'auth: {username: u, password: p, applications: "sasl:app"}'
