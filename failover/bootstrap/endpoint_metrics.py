@@ -80,6 +80,14 @@ def _forwarded(counts: ForwardingCounts, held_bytes: int) -> Iterator[Metric]:
     moved.add_metric(["to-brokers"], counts.requests_bytes)
     moved.add_metric(["to-clients"], counts.answers_bytes)
     yield moved
+    refused = CounterMetricFamily(
+        "failover_bootstrap_not_spoken",
+        "Requests for what does not go through, transactions or new-groups; the log names a client",
+        labels=["what"],
+    )
+    for what, count in counts.not_spoken.items():
+        refused.add_metric([what], count)
+    yield refused
     for name, text, value in (
         (
             "failover_bootstrap_softened",

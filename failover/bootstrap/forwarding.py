@@ -10,10 +10,11 @@ active, after the answers to what was written are here.
 """
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from struct import Struct
+from types import MappingProxyType
 from typing import Final
 
 import trio
@@ -52,6 +53,7 @@ from failover.bootstrap.spoken import (
 from failover.bootstrap.the_way import HEAD
 from runtime.coordination.witness import ActiveSite
 from runtime.process.fault_note import FaultNote
+from runtime.process.output import escaped
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.messages.init_producer_id import InitProducerIdRequest
 from wire.messages.produce import ProduceRequest
@@ -89,6 +91,17 @@ _BEFORE_LOGIN: Final = frozenset({ApiVersionsRequest.API_KEY, SaslHandshakeReque
 _LOOKED_AT: Final = CHANGED.keys() | _HELD | {HEARTBEAT, _LOGIN}
 """Answers that may be changed; all others are passed on as they come."""
 _ANSWER: Final = Struct(">ii")
+TRANSACTIONS: Final = "transactions"
+NEW_PROTOCOL: Final = "new-groups"
+NOT_SPOKEN: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        TRANSACTIONS: "transactions do not go through: such an application must reach the brokers"
+        " themselves",
+        NEW_PROTOCOL: "groups of the new protocol do not go through: set group.protocol=classic",
+    }
+)
+"""What a client hears by an error, and operators by the log."""
+SHOWN_ID: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +128,8 @@ class ForwardingCounts:
         """Produce answers whose refusals were made ones for the moment."""
         self.left_out = 0
         """Brokers without a port that answers did not show."""
+        self.not_spoken = dict.fromkeys(NOT_SPOKEN, 0)
+        """Requests for what does not go through."""
         self.unanswered = 0
         """Produce requests whose answers did not come before their connection ended by a switch."""
 
@@ -132,6 +147,7 @@ class Forwarding:
     members: GroupMembers
     counts: ForwardingCounts
     without_port: FaultNote = field(default_factory=lambda: FaultNote("brokers without a port"))
+    not_spoken: FaultNote = field(default_factory=lambda: FaultNote("clients that are refused"))
 
 
 class ForwardedConnection:
@@ -276,12 +292,19 @@ class ForwardedConnection:
         if is_too_new(key, version):
             return too_new_answer(correlation_id)
         if key == NEW_GROUPS:
+            self._note_not_spoken(frame, NEW_PROTOCOL)
             return no_new_groups(correlation_id, version)
         if key == _INIT_PRODUCER and _is_transactional(frame):
+            self._note_not_spoken(frame, TRANSACTIONS)
             return no_transactions(correlation_id, version)
         if key == FETCH and not self._may_read(frame):
             return look_again(memoryview(frame)[_SIZE_BYTES:])
         return None
+
+    def _note_not_spoken(self, frame: bytearray, what: str) -> None:
+        self._shared.counts.not_spoken[what] += 1
+        client = escaped(str(self._client_of(frame).client_id)[:SHOWN_ID])
+        self._shared.not_spoken.note(f"{self._host} ({client}): {NOT_SPOKEN[what]}", what)
 
     async def _answer(self, expected: Expected) -> None:
         """Give an answer of ours, behind those that are expected.

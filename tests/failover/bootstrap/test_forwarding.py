@@ -239,13 +239,17 @@ async def test_a_broker_without_a_port_is_left_out_and_named_and_the_client_goes
     assert "dc1: broker 77 has no port: failover.bootstrap.forward.ports" in caplog.text
 
 
-async def test_a_transactional_producer_is_told_that_it_may_not(autojump_clock: MockClock) -> None:
+async def test_a_transactional_producer_is_told_that_it_may_not(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
     async with staged(autojump_clock) as stage:
         asked = InitProducerIdRequest(transactional_id="pay", transaction_timeout_ms=1)
         await stage.client.send_all(request(asked, 4))
         told = decode_response(InitProducerIdResponse, (await heard(stage.client))[4:], 4)
         assert told.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         assert await heard(stage.broker) == b""
+        assert stage.shared.counts.not_spoken == {"transactions": 1, "new-groups": 0}
+    assert " (me): transactions do not go through" in caplog.text, "what to grant is no right"
 
 
 async def test_a_member_of_a_group_of_the_new_protocol_is_told_to_use_the_other(
