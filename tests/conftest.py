@@ -111,10 +111,10 @@ def witness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def shared_sites(witness: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
-    """Two clusters for modules whose tests neither kill brokers nor mirror both ways.
+    """Two clusters for most modules; topics, groups and paths in the witness are a test's own.
 
-    Topics, groups and paths in the witness are a test's own. A map of the way back, which stays,
-    would make one-way mirrors of other modules look out for loops.
+    What a test kills of them it starts again. A map of the way back that no mirror has written
+    would stop the mirrors of other modules: such tests have clusters of their own.
     """
     with run_sites(
         tmp_path_factory.mktemp("shared-sites"), witness, shares_zookeeper=True

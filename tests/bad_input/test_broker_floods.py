@@ -106,6 +106,7 @@ def test_frames_that_are_announced_and_never_come_cost_no_memory(
         assert values_of(read_all(cluster, "t-announced")) == list(range(100))
 
 
+@pytest.mark.story
 def test_ten_thousand_idle_connections_leave_the_others_in_peace(
     cluster: RunningCluster, many_files: int
 ) -> None:
@@ -124,6 +125,7 @@ def test_ten_thousand_idle_connections_leave_the_others_in_peace(
         assert values_of(read_all(cluster, "t-idle")) == list(range(110))
 
 
+@pytest.mark.story
 def test_connections_beyond_what_the_system_allows_are_refused_and_cost_no_partition(
     tmp_path: Path,
 ) -> None:

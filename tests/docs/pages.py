@@ -11,6 +11,8 @@ FENCE: Final = re.compile(r"^(?P<fence>```+)(?P<language>.*)$")
 HEADING: Final = re.compile(r"^#{1,6} +(?P<title>.*)$")
 LINK: Final = re.compile(r"\[(?:[^\[\]]|\[[^\]]*\])*\]\((?P<target>[^()\s]+)\)")
 SPAN: Final = re.compile(r"`(?P<code>[^`]+)`")
+GUARANTEES: Final = ROOT / "docs" / "concepts" / "guarantees.md"
+TEST: Final = re.compile(r"(tests/[\w/]+\.py)::(test_\w+)")
 EXTERNAL: Final = re.compile(r"^(?:https?|mailto):")
 
 

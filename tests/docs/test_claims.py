@@ -9,16 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT, all_pages, blocks
+from tests.docs.pages import GUARANTEES, ROOT, TEST, all_pages, blocks
 from wire.net import connecting
 
-TEST = re.compile(r"(tests/[\w/]+\.py)::(test_\w+)")
 MODULE = re.compile(r"`((?:\w+/)+\w+\.py)`")
 PRESENT = [page for page in all_pages() if page.name != "CHANGELOG.md"]
 VERSION = re.compile(r"^## (\d+\.\d+\.\d+) - \d{4}-\d{2}-\d{2}$", re.MULTILINE)
 README = ROOT / "README.md"
 BENCHMARKS = ROOT / "docs" / "benchmarks.md"
-GUARANTEES = ROOT / "docs" / "concepts" / "guarantees.md"
 PYTHON = [
     (page, block.first_line, "\n".join(block.lines))
     for page in all_pages()

@@ -1,4 +1,4 @@
-"""Two clusters for each module that wants them; its tests have topics and paths of their own."""
+"""The two clusters that all share; tests have topics and paths of their own."""
 
 from collections.abc import Callable, Iterator
 
@@ -8,13 +8,12 @@ import trio
 import failover.sites.pair_evidence
 from failover.commands import promotion
 from tests.failover.promoting import At
-from tests.failover.two_sites import Sites, run_sites
+from tests.failover.two_sites import Sites
 
 
 @pytest.fixture(scope="module")
-def sites(witness: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
-    with run_sites(tmp_path_factory.mktemp("sites"), witness) as running:
-        yield running
+def sites(shared_sites: Sites) -> Sites:
+    return shared_sites
 
 
 @pytest.fixture

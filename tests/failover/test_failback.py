@@ -41,6 +41,7 @@ from tests.failover.two_sites import (
 pytestmark = pytest.mark.integration
 
 
+@pytest.mark.story
 def test_to_dc2_and_back_and_over_again_reads_every_record_once(
     sites: Sites, tmp_path: Path
 ) -> None:
@@ -124,6 +125,7 @@ def test_maps_lost_behind_a_failback_are_rebuilt_one_by_the_other_and_both_logs(
     assert committed(sites.dc2, "rebuilt", topic) == 55
 
 
+@pytest.mark.story
 def test_what_was_lost_with_dc1_is_named_when_it_comes_back_and_nothing_overwrites_it(
     mortal_sites: Sites, tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.integration
 STAYS = "stays    up to 5 records of dc1 before the flow's start (`start: latest`)"
 
 
+@pytest.mark.story
 def test_what_was_before_the_start_stays_and_all_that_comes_goes_over_and_back(
     sites: Sites, tmp_path: Path
 ) -> None:

@@ -78,6 +78,7 @@ class Stage:
         return values_of(read_all(self.sites.dc2, topic))
 
 
+@pytest.mark.story
 def test_a_topic_made_while_no_controller_lives_moves(stage: Stage, when_step_ends: At) -> None:
     new = f"{stage.topic}-new"
     when_step_ends("open-target", die)
@@ -101,6 +102,7 @@ def test_records_taken_through_a_lifted_fence_move(stage: Stage, when_step_ends:
     assert "fenced" in tell("status", str(stage.file)).output
 
 
+@pytest.mark.story
 def test_positions_committed_while_no_controller_lives_move(
     stage: Stage, when_step_ends: At
 ) -> None:
@@ -114,6 +116,7 @@ def test_positions_committed_while_no_controller_lives_move(
     assert committed(stage.sites.dc2, group, stage.topic) == 18
 
 
+@pytest.mark.story
 def test_positions_committed_behind_the_move_of_groups_are_moved_again(
     stage: Stage, when_step_ends: At
 ) -> None:
@@ -139,6 +142,7 @@ def test_a_record_that_slips_through_before_the_switch_is_listed_by_offset(
     assert stage.on_dc2(stage.topic) == list(range(20))
 
 
+@pytest.mark.story
 def test_an_empty_topic_that_is_made_before_the_switch_is_made_on_the_new_site(
     stage: Stage, when_step_ends: At
 ) -> None:
@@ -160,6 +164,7 @@ def test_a_write_to_the_new_site_behind_its_seal_ends_in_a_rollback(
     assert "rolled back, dc1 stays active" in said
 
 
+@pytest.mark.story
 def test_a_mirror_that_stops_behind_the_fence_ends_in_a_rollback(
     stage: Stage, when_step_ends: At
 ) -> None:
@@ -190,6 +195,7 @@ def test_a_promotion_that_was_left_behind_the_fence_can_be_taken_back(
     wait_length(stage.sites.dc2, stage.topic, 30)
 
 
+@pytest.mark.story
 def test_records_of_the_flow_back_are_not_taken_for_ones_that_slipped_through(
     sites: Sites, tmp_path: Path, when_step_ends: At
 ) -> None:

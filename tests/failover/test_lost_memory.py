@@ -19,11 +19,6 @@ from tests.zookeeper import look
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture(scope="module")
-def sites(shared_sites: Sites) -> Sites:
-    return shared_sites
-
-
 RUNBOOK = Path(__file__).parents[2] / "docs" / "operate" / "lost-witness.md"
 
 
@@ -141,6 +136,7 @@ def test_an_old_copy_of_the_witness_is_refused(sites: Sites, tmp_path: Path) -> 
     assert "the witness says active dc1, epoch 0" in refused.complaint
 
 
+@pytest.mark.story
 def test_an_old_copy_of_before_a_promotion_that_was_taken_back_is_refused(
     sites: Sites, tmp_path: Path
 ) -> None:
@@ -197,7 +193,14 @@ def test_swapped_addresses_are_refused(sites: Sites, tmp_path: Path) -> None:
     assert "the address of dc1 leads to dc2" in ended.complaint
 
 
-@pytest.mark.parametrize("what", ["active", "pair", "evidence-number"])
+@pytest.mark.parametrize(
+    "what",
+    [
+        "active",
+        pytest.param("pair", marks=pytest.mark.story),
+        pytest.param("evidence-number", marks=pytest.mark.story),
+    ],
+)
 def test_a_garbled_node_about_the_pair_is_restored_by_the_command_that_is_named(
     sites: Sites, tmp_path: Path, what: str
 ) -> None:
@@ -228,6 +231,7 @@ def test_a_garbled_node_about_the_pair_is_restored_by_the_command_that_is_named(
     assert "active   dc2 (epoch 1)" in looked.output
 
 
+@pytest.mark.story
 def test_an_old_copy_that_lacks_a_writer_of_the_map_is_refused_and_restored(
     sites: Sites, tmp_path: Path
 ) -> None:

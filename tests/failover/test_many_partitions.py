@@ -94,6 +94,7 @@ async def promote_twice_killed(zookeeper: ZooKeeper, lease: Lease) -> Journal:
     raise AssertionError("the last controller ends it")
 
 
+@pytest.mark.story
 async def test_twenty_thousand_partitions_move_though_controllers_are_killed(
     empty_zookeeper: str,
 ) -> None:

@@ -26,11 +26,6 @@ OWN = range(900, 903)
 MAP = map_topic_name("dc1")
 
 
-@pytest.fixture(scope="module")
-def sites(shared_sites: Sites) -> Sites:
-    return shared_sites
-
-
 def grow(cluster: RunningCluster, topic: str, partitions: int) -> None:
     """Give a topic more partitions."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, **QUIET})
@@ -42,6 +37,7 @@ def only_there(offsets: range) -> tuple[int, list[tuple[str, str, int]]]:
     return 1, [("only there", "dc2", offset) for offset in offsets]
 
 
+@pytest.mark.story
 def test_a_topic_that_only_the_idle_site_has_is_decided_about(sites: Sites, tmp_path: Path) -> None:
     """One topic for each decision: all three were made on dc2 by somebody, and not on dc1."""
     topics = {how: f"lone{how[1:]}" for how in ("--quarantine", "--merge", "--from-earliest")}

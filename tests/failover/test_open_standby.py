@@ -33,11 +33,6 @@ pytestmark = pytest.mark.integration
 FOREIGN = range(900, 906)
 
 
-@pytest.fixture(scope="module")
-def sites(shared_sites: Sites) -> Sites:
-    return shared_sites
-
-
 @contextmanager
 def stopped_by_foreign_records(sites: Sites, file: Path, topic: str) -> Iterator[None]:
     """20 records are mirrored; while no mirror runs others write FOREIGN to dc2, then dc1 10."""
@@ -79,6 +74,7 @@ def wait_not_begun_anew(sites: Sites, file: Path, topic: str) -> None:
     assert len(read_all(sites.dc2, topic)) == 36
 
 
+@pytest.mark.story
 def test_what_others_wrote_to_a_standby_is_set_aside_and_both_streams_go_on(
     sites: Sites, tmp_path: Path
 ) -> None:
@@ -148,6 +144,7 @@ def test_what_others_wrote_to_a_standby_is_kept_and_comes_late_to_the_other_site
     assert divergence(file) == (0, [])
 
 
+@pytest.mark.story
 def test_a_copy_that_others_wrote_to_is_begun_anew(sites: Sites, tmp_path: Path) -> None:
     topic = "opened-anew"
     create_topic(sites.dc1, topic)

@@ -239,6 +239,7 @@ def test_an_operators_file_that_names_fewer_topics_than_the_mirrors_is_refused_b
         assert witness.active() == ActiveSite(site="dc1", epoch=0)
 
 
+@pytest.mark.story
 def test_whatever_step_a_controller_is_killed_at_the_same_command_goes_on(
     sites: Sites, tmp_path: Path
 ) -> None:
@@ -269,6 +270,7 @@ def keep_sessions(file: Path) -> None:
     file.write_text(text.replace("session_timeout_ms: 4000", "session_timeout_ms: 60000"))
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("begun", [False, True])
 def test_a_source_whose_every_process_is_killed_is_given_up(
     mortal_sites: Sites, tmp_path: Path, *, begun: bool
@@ -428,6 +430,7 @@ def test_clients_that_do_not_follow_are_waited_for_before_the_fence_and_wants_fo
     assert committed(sites.dc2, "g-staying", topic) == 12
 
 
+@pytest.mark.story
 def test_another_promotion_waits_for_the_unfinished_one_which_can_be_aborted(
     sites: Sites, tmp_path: Path
 ) -> None:

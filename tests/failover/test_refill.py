@@ -49,6 +49,7 @@ def refill(file: Path, *flags: str) -> CompletedProcess[str]:
     return run_mirror_command("refill", "dc1", file, *flags)
 
 
+@pytest.mark.story
 def test_a_new_dc1_is_filled_from_dc2_and_groups_fail_back_and_over_exactly(
     tmp_path: Path, witness: str
 ) -> None:

@@ -41,11 +41,19 @@ from tests.failover.two_sites import (
     pause,
     produce,
     read_all,
+    run_sites,
     values_of,
     wait_length,
 )
 
 pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def sites(witness: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
+    """Two clusters of which nobody else closes any topic."""
+    with run_sites(tmp_path_factory.mktemp("sites"), witness, shares_zookeeper=True) as running:
+        yield running
 
 
 def configure(sites: Sites, folder: Path, path: str, topics: str) -> Path:
@@ -182,6 +190,7 @@ def test_sets_move_one_by_one_and_back_and_records_flow_both_ways_meanwhile(
         assert not any(counted.values()), counted
 
 
+@pytest.mark.story
 def test_a_group_that_reads_topics_of_two_sets_keeps_both_from_being_moved(
     sites: Sites, tmp_path: Path, when_step_ends: At
 ) -> None:
@@ -207,6 +216,7 @@ def test_a_group_that_reads_topics_of_two_sets_keeps_both_from_being_moved(
         assert closed(found, "two") == {"default": [[], []], "payments": [[], []]}
 
 
+@pytest.mark.story
 def test_whatever_step_a_sets_controller_is_stopped_at_it_goes_on_and_others_stay_as_they_are(
     sites: Sites, tmp_path: Path, when_step_ends: At
 ) -> None:
@@ -244,6 +254,7 @@ def test_whatever_step_a_sets_controller_is_stopped_at_it_goes_on_and_others_sta
         assert values_of(read_all(cluster, orders)) == list(range(25))
 
 
+@pytest.mark.story
 def test_both_sites_stay_closed_for_what_is_active_on_the_other(
     sites: Sites, tmp_path: Path
 ) -> None:
@@ -297,6 +308,7 @@ def shown_brokers(file: Path, name: str) -> str:
     return ",".join(f"{one.host}:{one.port}" for one in brokers)
 
 
+@pytest.mark.story
 def test_a_pair_that_has_begun_is_given_a_set_which_then_moves_by_itself(
     sites: Sites, tmp_path: Path
 ) -> None:
@@ -345,6 +357,7 @@ def test_a_pair_that_has_begun_is_given_a_set_which_then_moves_by_itself(
         assert values_of(read_all(cluster, orders)) == list(range(35))
 
 
+@pytest.mark.story
 def test_a_rehearsal_goes_there_and_back_and_applications_stay_where_they_are(
     sites: Sites, tmp_path: Path
 ) -> None:
@@ -380,6 +393,7 @@ def test_a_rehearsal_goes_there_and_back_and_applications_stay_where_they_are(
         assert tell("report", str(file)).status == 2, "no set of applications was promoted"
 
 
+@pytest.mark.story
 def test_a_set_that_has_no_topic_yet_moves_with_the_others_and_takes_those_that_are_made(
     sites: Sites, tmp_path: Path
 ) -> None:

@@ -14,11 +14,6 @@ from tests.failover.two_sites import QUIET, Sites, create_topic, pause, produce,
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture(scope="module")
-def sites(shared_sites: Sites) -> Sites:
-    return shared_sites
-
-
 TOPIC = "standby-orders"
 
 

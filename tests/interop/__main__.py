@@ -4,7 +4,7 @@ Exit status 0: everything asked for was shown; 1: something failed; 2: nothing f
 could not be had (no registry, no Java, no Go ...), so that for some rows nothing is known. This
 program tells "not run" from "failed", because Make ends with 2 whatever failed, and pytest's own 2
 is a broken collection. Each reason is printed as `not run: ...`. After a whole run
-docs/compatibility.md is written anew.
+docs/compatibility.md is written anew. A whole run begins with `make stories`.
 """
 
 import subprocess
@@ -20,6 +20,8 @@ from tests.interop.sites import is_secured
 QUICK: Final = "--quick"
 QUICK_LIMIT_S: Final = 570
 """What has not begun by then is not run; ten minutes are promised."""
+STORIES: Final = ("make", "stories")
+"""What needs no peer, and is too long for `make test`; left out where files or tests are named."""
 SHOWN, BROKEN, NOT_TOLD = 0, 1, 2
 
 
@@ -30,15 +32,18 @@ def main(arguments: Sequence[str]) -> int:
     rows_file.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", "-q", "-m", "interop", "tests/interop"]
     command += [f"--rows={rows_file}", *arguments]
+    stories_status = 0
     if is_quick:
         command += [f"--limit-s={QUICK_LIMIT_S}"]
+    elif not arguments and not is_secured():
+        stories_status = subprocess.run(STORIES, check=False).returncode
     ended = subprocess.run(command, check=False)
     rows = read_rows(rows_file)
     if rows and not is_quick and not is_secured():
         compatibility.main()
     for line in told(rows):
         sys.stdout.write(f"{line}\n")
-    return verdict(ended.returncode, rows)
+    return verdict(stories_status or ended.returncode, rows)
 
 
 def told(rows: Iterable[Row]) -> list[str]:

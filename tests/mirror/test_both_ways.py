@@ -108,6 +108,7 @@ def read_state(cluster: RunningCluster, source: str) -> MapState:
     return state
 
 
+@pytest.mark.story
 def test_both_directions_at_once_over_kills_hold_each_record_once_in_its_order(
     sites: Sites, tmp_path: Path
 ) -> None:
@@ -204,6 +205,7 @@ def is_long(cluster: RunningCluster, topic: str, partition: int, count: int) -> 
     return len(read_all(cluster, topic, partition)) >= count
 
 
+@pytest.mark.story
 def test_two_workers_share_both_directions_and_one_that_dies_leaves_nothing_out(
     sites: Sites, tmp_path: Path
 ) -> None:
@@ -271,6 +273,7 @@ def a_leader_dead(cluster: RunningCluster, topic: str) -> Iterator[int]:
         cluster.start_broker(dead)
 
 
+@pytest.mark.story
 def test_leaders_that_die_and_a_mirror_killed_before_others_lead_leave_each_record_there_once(
     sites: Sites, tmp_path: Path
 ) -> None:

@@ -22,6 +22,7 @@ HOURS_S = 5 * 3_600
 NAMES = ("a", "b")
 
 
+@pytest.mark.story
 def test_clocks_that_are_set_by_hours_stop_nothing_and_lose_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, witness: str
 ) -> None:

@@ -168,6 +168,7 @@ def is_shared(mirrors: Cluster) -> bool:
     return [len(flowing(mirrors, name)) for name in mirrors.processes] == [1, 1]
 
 
+@pytest.mark.story
 async def test_a_worker_that_slept_while_its_source_was_compacted_adds_nothing(
     tmp_path: Path,
 ) -> None:

@@ -29,6 +29,7 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPair]:
         yield running
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("topic", SCENES)
 def test_a_group_of_any_lag_reads_nothing_again_and_misses_nothing(
     sites: RunningPair, tmp_path: Path, topic: str

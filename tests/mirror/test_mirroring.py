@@ -131,6 +131,7 @@ def kill_in_mid_stream(mirror: MirrorProcess, topic: str, kills: int, end: int) 
         reached = goal
 
 
+@pytest.mark.story
 def test_ten_sigkills_during_a_replay_neither_lose_nor_double_a_record(
     sites: Sites, tmp_path: Path
 ) -> None:
@@ -208,6 +209,7 @@ def read_map(sites: Sites, topic: str, target_end: int) -> OffsetMap:
     return state.maps[TopicPartition(topic, 0)]
 
 
+@pytest.mark.story
 def test_a_killed_target_broker_costs_time_and_nothing_else(sites: Sites, tmp_path: Path) -> None:
     create_topic(sites.dc1, "restart")
     append_batches(sites.dc1, "restart", [batch(n, 3) for n in range(0, 1_500, 3)])
@@ -318,6 +320,7 @@ def test_a_source_that_has_lost_what_was_mirrored_stops_its_partition_alone(
     assert sum(one.header.record_count for one in read_batches(sites.dc2, "back")) == 12
 
 
+@pytest.mark.story
 def test_a_source_that_was_cut_and_has_grown_again_stops_its_partition_alone(
     sites: Sites, tmp_path: Path
 ) -> None:
@@ -367,6 +370,7 @@ def test_a_target_that_holds_other_data_is_not_written(sites: Sites, tmp_path: P
     assert values_of(read_all(sites.dc2, "taken")) == [0, 1, 2]
 
 
+@pytest.mark.story
 def test_a_topic_that_was_deleted_and_made_again_is_not_mixed_with_the_old_one(
     sites: Sites, tmp_path: Path
 ) -> None:

@@ -97,6 +97,7 @@ def write_foreign_records(cluster: RunningCluster) -> None:
     trio.run(write)
 
 
+@pytest.mark.story
 def test_odd_positions_are_brought_over_and_foreign_records_passed_over(
     sites: Sites, tmp_path: Path
 ) -> None:

@@ -64,6 +64,7 @@ async def settled_ends(cluster: Cluster) -> list[int]:
     return seen[-1]
 
 
+@pytest.mark.story
 async def test_a_mirror_that_slept_through_a_promotion_completes_no_write_when_it_wakes(
     tmp_path: Path,
 ) -> None:

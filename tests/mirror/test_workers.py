@@ -68,6 +68,7 @@ def workers(sites: Sites, tmp_path: Path) -> Iterator[dict[str, MirrorProcess]]:
         yield {name: stack.enter_context(run_mirror(file, name)) for name in NAMES}
 
 
+@pytest.mark.story
 def test_a_dead_workers_partitions_go_on_elsewhere_and_nothing_else_stops(
     sites: Sites, tmp_path: Path, workers: dict[str, MirrorProcess]
 ) -> None:
@@ -100,6 +101,7 @@ def test_a_dead_workers_partitions_go_on_elsewhere_and_nothing_else_stops(
     assert_mirrored_once_in_order(sites, topic)
 
 
+@pytest.mark.story
 def test_workers_that_wake_up_too_late_write_nothing_twice_nor_out_of_order(
     sites: Sites, tmp_path: Path, workers: dict[str, MirrorProcess]
 ) -> None:
@@ -156,6 +158,7 @@ def require_stopped_and_started(
         wait_until("the start acknowledged", lambda: is_acknowledged(start))
 
 
+@pytest.mark.story
 def test_partitions_move_by_what_they_carry_while_the_others_go_on(
     sites: Sites, tmp_path: Path
 ) -> None:
@@ -187,6 +190,7 @@ def test_partitions_move_by_what_they_carry_while_the_others_go_on(
         assert_mirrored_once_in_order(sites, topic)
 
 
+@pytest.mark.story
 def test_one_command_runs_several_workers_and_starts_a_dead_one_again(
     sites: Sites, tmp_path: Path
 ) -> None:

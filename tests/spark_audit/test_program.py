@@ -343,6 +343,7 @@ def _unused_address() -> str:
         return f"127.0.0.1:{server.getsockname()[1]}"
 
 
+@pytest.mark.story
 @pytest.mark.usefixtures("shared_session")
 def test_with_evidence_of_both_sites_only_what_is_new_is_read_and_no_other_topics_is_believed(
     sites: Stage, tmp_path: Path

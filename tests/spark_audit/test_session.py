@@ -89,7 +89,13 @@ def test_without_a_signal_what_was_raised_stays() -> None:
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("is_up", [False, True], ids=["while it starts", "at work"])
+@pytest.mark.parametrize(
+    "is_up",
+    [
+        pytest.param(False, id="while it starts"),
+        pytest.param(True, id="at work", marks=pytest.mark.story),
+    ],
+)
 def test_a_signal_ends_the_jvm_and_removes_its_files(tmp_path: Path, *, is_up: bool) -> None:
     """Once it is up, it has done so without pandas, which others may still import."""
     program = subprocess.Popen(
@@ -122,6 +128,7 @@ def _wait_for_jvm(folder: Path) -> int:
     raise AssertionError("Spark did not start")
 
 
+@pytest.mark.story
 @pytest.mark.integration
 def test_a_jvm_that_is_killed_as_when_memory_runs_out_is_a_failure_of_spark(
     tmp_path: Path,

@@ -266,6 +266,7 @@ def _deletion_error(admin: AdminClient, group: str) -> int | None:
     return None
 
 
+@pytest.mark.story
 def test_groups_and_offsets_survive_the_death_of_their_broker(tmp_path: Path) -> None:
     with run_cluster(tmp_path, brokers=1, overrides=SETTINGS, shares_zookeeper=True) as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap})

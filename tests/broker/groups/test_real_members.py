@@ -104,6 +104,7 @@ def share(count: int, *members: Member) -> Callable[[], bool]:
     return even
 
 
+@pytest.mark.story
 def test_every_record_is_read_once_through_rebalances_and_the_death_of_the_coordinator(
     join: JoinGroup, admin: AdminClient, cluster: RunningCluster
 ) -> None:

@@ -94,6 +94,7 @@ def test_a_dead_log_folder_costs_its_own_partitions_until_it_is_back(tmp_path: P
         )
 
 
+@pytest.mark.story
 def test_what_lies_on_a_dead_folder_is_led_elsewhere_and_follows_when_it_is_back(
     tmp_path: Path,
 ) -> None:

@@ -67,6 +67,7 @@ def test_a_site_killed_and_restarted_has_everything_it_acknowledged(
     assert described["retention.ms"].value == "5000000"
 
 
+@pytest.mark.story
 def test_a_killed_broker_comes_back_with_its_records_and_the_others_go_on(
     of_three: RunningCluster,
 ) -> None:
@@ -100,6 +101,7 @@ def test_a_fence_outlives_the_cluster(of_one: RunningCluster) -> None:
     assert failed == [True]
 
 
+@pytest.mark.story
 def test_a_topic_on_a_dead_broker_is_deleted_when_that_is_back(of_three: RunningCluster) -> None:
     admin = AdminClient({"bootstrap.servers": of_three.bootstrap})
     until(lambda: live_brokers(admin) == 3)
@@ -116,6 +118,7 @@ def test_a_topic_on_a_dead_broker_is_deleted_when_that_is_back(of_three: Running
     until(lambda: not list(of_three.data.glob(logs)))
 
 
+@pytest.mark.story
 def test_zookeeper_lost_and_back_costs_nothing(tmp_path: Path) -> None:
     """Brokers serve what they lead without ZooKeeper, and register again when it is back."""
     with run_cluster(tmp_path, brokers=1, overrides=QUICK) as cluster:
@@ -273,6 +276,7 @@ def test_up_that_cannot_note_its_ports_says_so(tmp_path: Path) -> None:
     assert said == f"broker: {memory}: No such file or directory"
 
 
+@pytest.mark.story
 def test_interrupting_leaves_nothing_behind(of_three: RunningCluster) -> None:
     """The last test of the module: nobody has the three brokers behind it."""
     children = [*of_three.pids.values(), of_three.zookeeper_pid]

@@ -123,6 +123,7 @@ def test_a_stopping_broker_gives_its_leaders_away_and_costs_no_producer_a_record
     until(lambda: in_sync_counts(admin, "rolling") == [3, 3, 3])
 
 
+@pytest.mark.story
 def test_a_controller_that_dies_during_a_move_leaves_it_to_the_next(
     cluster: RunningCluster, admin: AdminClient
 ) -> None:
@@ -144,6 +145,7 @@ def test_a_controller_that_dies_during_a_move_leaves_it_to_the_next(
     until(lambda: not folder(cluster, stays, "inherited-0").exists())
 
 
+@pytest.mark.story
 def test_a_controller_that_comes_back_with_an_empty_disk_takes_nobodys_records_along(
     cluster: RunningCluster, admin: AdminClient
 ) -> None:
@@ -162,6 +164,7 @@ def test_a_controller_that_comes_back_with_an_empty_disk_takes_nobodys_records_a
     assert read_all(cluster.bootstrap, "kept", 1, 100) == sent
 
 
+@pytest.mark.story
 def test_a_broker_with_an_empty_disk_that_was_alone_in_sync_takes_nobodys_records_along(
     cluster: RunningCluster, admin: AdminClient
 ) -> None:
@@ -203,6 +206,7 @@ def allow_unclean(admin: AdminClient, topic: str) -> None:
         future.result(60)
 
 
+@pytest.mark.story
 def test_after_a_restart_of_all_the_quiet_partitions_are_in_sync_again_everywhere(
     cluster: RunningCluster, admin: AdminClient
 ) -> None:
@@ -213,6 +217,7 @@ def test_after_a_restart_of_all_the_quiet_partitions_are_in_sync_again_everywher
     until(lambda: in_sync_counts(again, "quiet") == [3] * 30)
 
 
+@pytest.mark.story
 def test_a_replica_that_was_moved_away_while_its_broker_was_down_is_set_aside(
     cluster: RunningCluster, admin: AdminClient
 ) -> None:
@@ -253,6 +258,7 @@ def earliest(cluster: RunningCluster, topic: str) -> int:
         consumer.close()
 
 
+@pytest.mark.story
 def test_records_are_deleted_when_no_living_replica_has_them_any_more(
     cluster: RunningCluster, admin: AdminClient
 ) -> None:

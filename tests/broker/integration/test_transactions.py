@@ -214,6 +214,7 @@ def start_again(cluster: RunningCluster, broker: int) -> None:
     until(lambda: live_brokers(admin) == 3)
 
 
+@pytest.mark.story
 def test_committed_is_read_once_and_aborted_never_while_coordinators_are_killed(
     cluster: RunningCluster,
 ) -> None:
@@ -232,6 +233,7 @@ def test_committed_is_read_once_and_aborted_never_while_coordinators_are_killed(
     check(told, read_committed(cluster, "tx"))
 
 
+@pytest.mark.story
 def test_what_is_consumed_in_a_transaction_is_processed_once_while_a_broker_is_killed(
     cluster: RunningCluster,
 ) -> None:

@@ -64,6 +64,7 @@ def wait_all_in_sync(admin: AdminClient, topic: str) -> None:
     pytest.fail("not all replicas came back into the ISR")
 
 
+@pytest.mark.story
 def test_what_was_acknowledged_is_read_once_and_in_order(cluster: RunningCluster) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     admin.create_topics([NewTopic("kept", PARTITIONS, 3)])["kept"].result(60)

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.integration
 AT_ONCE = 10
 
 
+@pytest.mark.story
 async def test_an_unmodified_consumer_goes_on_at_the_other_site_when_one_is_lost(
     mortal_sites: Sites, tmp_path: Path
 ) -> None:

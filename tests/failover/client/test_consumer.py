@@ -30,11 +30,6 @@ pytestmark = pytest.mark.integration
 CONSUMER: dict[str, Any] = {"auto.offset.reset": "earliest", "session.timeout.ms": 6_000, **QUIET}
 
 
-@pytest.fixture(scope="module")
-def sites(shared_sites: Sites) -> Sites:
-    return shared_sites
-
-
 def take(consumer: SiteConsumer, count: int, timeout_s: float = 80) -> list[int]:
     """Read so many records."""
     found: list[Message] = []
@@ -46,25 +41,25 @@ def take(consumer: SiteConsumer, count: int, timeout_s: float = 80) -> list[int]
 
 
 def test_a_planned_move_goes_on_at_the_next_record(sites: Sites, tmp_path: Path) -> None:
-    mirror = prepare(sites, "planned", 100)
-    file = sites.configure(tmp_path, "/planned")
+    mirror = prepare(sites, "by-hand", 100)
+    file = sites.configure(tmp_path, "/by-hand")
     with (
-        sites.active_site("/planned") as active,
-        SiteConsumer(file, "g-planned", ["planned"], consumer_config=CONSUMER) as consumer,
+        sites.active_site("/by-hand") as active,
+        SiteConsumer(file, "g-by-hand", ["by-hand"], consumer_config=CONSUMER) as consumer,
     ):
         assert take(consumer, 60) == list(range(60))
         active.set("dc1", 0, consumer, moving_to="dc2")
         assert consumer.consume(10, 1.0) == []
         assert consumer.is_between_sites
-        assert committed(sites.dc1, "g-planned", "planned") == 60
+        assert committed(sites.dc1, "g-by-hand", "by-hand") == 60
         mirror.copy(100)
-        commit_by_hand(sites.dc2, "g-planned", "planned", 60)
+        commit_by_hand(sites.dc2, "g-by-hand", "by-hand", 60)
         active.set("dc2", 1, consumer)
         assert take(consumer, 40) == list(range(60, 100))
         assert consumer.site == "dc2"
-        produce(sites.dc2, "planned", [100])
+        produce(sites.dc2, "by-hand", [100])
         assert take(consumer, 1) == [100]
-    assert committed(sites.dc2, "g-planned", "planned") == 101
+    assert committed(sites.dc2, "g-by-hand", "by-hand") == 101
 
 
 @pytest.mark.parametrize("is_manual", [False, True])

@@ -25,11 +25,6 @@ pytestmark = pytest.mark.integration
 CONSUMER: dict[str, Any] = {"auto.offset.reset": "earliest", "session.timeout.ms": 6_000, **QUIET}
 
 
-@pytest.fixture(scope="module")
-def sites(shared_sites: Sites) -> Sites:
-    return shared_sites
-
-
 class Deliveries:
     """What a producer was told."""
 

@@ -38,11 +38,6 @@ from tests.failover.two_sites import (
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture(scope="module")
-def sites(shared_sites: Sites) -> Sites:
-    return shared_sites
-
-
 @contextmanager
 def mirrored_until_dc1_is_lost(
     sites: Sites, file: Path, topic: str, numbers: Sequence[int]
@@ -58,6 +53,7 @@ def mirrored_until_dc1_is_lost(
     sites.dc1.kill()
 
 
+@pytest.mark.story
 def test_foreign_records_on_an_open_standby_do_not_hide_what_a_lost_site_had(
     mortal_sites: Sites, tmp_path: Path
 ) -> None:
@@ -117,6 +113,7 @@ def last_values(cluster: RunningCluster, topic: str) -> dict[Any, Any]:
     return {key: value for key, value in last.items() if value is not None}
 
 
+@pytest.mark.story
 def test_a_key_that_only_a_lost_site_changed_ends_alike_on_both_sites(
     mortal_sites: Sites, tmp_path: Path
 ) -> None:
@@ -147,7 +144,7 @@ def test_a_key_that_only_a_lost_site_changed_ends_alike_on_both_sites(
     assert counted.keys() <= {"source_records", "target_records", "explained"}, "cleaners may run"
 
 
-@pytest.mark.parametrize("how", ["--quarantine", "--merge"])
+@pytest.mark.parametrize("how", ["--quarantine", pytest.param("--merge", marks=pytest.mark.story)])
 def test_what_a_promotion_that_was_taken_back_had_let_in_is_listed_and_decided_about(
     sites: Sites, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
@@ -188,6 +185,7 @@ def test_what_a_promotion_that_was_taken_back_had_let_in_is_listed_and_decided_a
             wait_length(sites.dc1, topic, 28)
 
 
+@pytest.mark.story
 def test_what_others_write_to_a_returned_site_between_the_mirrors_batches_is_set_aside(
     mortal_sites: Sites, tmp_path: Path
 ) -> None:
@@ -239,6 +237,7 @@ def abort(cluster: RunningCluster, topic: str, numbers: Sequence[int]) -> None:
     producer.abort_transaction()
 
 
+@pytest.mark.story
 def test_offsets_that_no_reader_is_shown_are_decided_about_as_well(
     mortal_sites: Sites, tmp_path: Path
 ) -> None:

@@ -161,6 +161,7 @@ def states(pair: Pair, *workers: MirrorProcess) -> set[str]:
     return {one["state"] for one in lines} if len(lines) == PARTITIONS else set()
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("pair", [SLOWLY], indirect=True)
 def test_a_restart_waits_for_a_worker_that_sleeps_and_reaches_who_takes_its_partition(
     pair: Pair,
@@ -189,6 +190,7 @@ def test_a_restart_waits_for_a_worker_that_sleeps_and_reaches_who_takes_its_part
     assert pair.values(mine) == [0, 1, *range(4, 10)]
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("pair", [(MORE, "on_topic_recreated: restart")], indirect=True)
 def test_a_policy_that_begins_a_topic_anew_does_so_once_for_all_workers(pair: Pair) -> None:
     pair.wait_even()
@@ -208,6 +210,7 @@ def test_a_policy_that_begins_a_topic_anew_does_so_once_for_all_workers(pair: Pa
     assert said.count(f"{pair.topic}: deleted on the target") == 1
 
 
+@pytest.mark.story
 def test_a_target_topic_that_was_made_again_is_filled_again_unless_others_were_first(
     pair: Pair,
 ) -> None:
@@ -230,6 +233,7 @@ def test_a_target_topic_that_was_made_again_is_filled_again_unless_others_were_f
     assert pair.values(mine) == [*range(90, 95)]
 
 
+@pytest.mark.story
 def test_a_foreign_write_stops_its_partition_alone_and_whoever_has_it_next_knows_it(
     pair: Pair,
 ) -> None:
