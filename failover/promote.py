@@ -288,6 +288,7 @@ class PromotionController:
                     self._writers(flow.target, flow.source),
                     flow.mirrors,
                     topic_set=flow.topic_set,
+                    names=flow.names.way_home,
                 ),
                 evidence=PairEvidence(
                     self.configuration,

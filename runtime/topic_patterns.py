@@ -7,8 +7,10 @@ fence takes no write either, from its first moment on.
 
 import json
 import re
+from collections.abc import Sequence
 
 from runtime.configuration.flow_section import FlowConfig, PatternSet
+from runtime.configuration.name_patterns import NamePattern, read_name_pattern
 from runtime.configuration.topic_names import DIVERGED, HEARTBEATS
 from runtime.untrusted_json import read_json, text
 
@@ -17,18 +19,44 @@ LARGEST: int = 100_000
 """Characters of all patterns together."""
 
 
-def moving_patterns(flow: FlowConfig) -> PatternSet:
-    """Return the patterns of the topics that a promotion moves: as `FlowConfig.moves` has it.
+def moving_patterns(flow: FlowConfig, site: str) -> PatternSet:
+    """Return the patterns of the topics of a site of the flow that a promotion moves.
 
-    Of a flow with identical names, which all flows are that can be promoted.
+    On the source as `FlowConfig.moves` has it, on the target as `brings`; but a copy that was given
+    a name which `topics.exclude` takes is in no pattern. Of a flow without prefixes, which all
+    flows are that can be promoted.
     """
+    include, exclude_names = _by_given_names(flow, site)
     kept = [r"(__|\.).*", rf".*({re.escape(flow.separator)}internal|\.internal|-internal)"]
     kept.append(f".*{re.escape(DIVERGED)}")
     if flow.mirrormaker.heartbeats:
         kept.append(rf"(.*{re.escape(flow.separator)})?{HEARTBEATS}")
     # Kafka's names hold no line breaks, but whoever asks may ask about any name.
-    exclude = tuple(re.compile(one, re.DOTALL) for one in kept)
-    return PatternSet(include=flow.topics.include, exclude=(*flow.topics.exclude, *exclude))
+    exclude = tuple(re.compile(one, re.DOTALL) for one in (*kept, *exclude_names))
+    return PatternSet(include=include, exclude=(*flow.topics.exclude, *exclude))
+
+
+def _by_given_names(
+    flow: FlowConfig, site: str
+) -> tuple[tuple[re.Pattern[str], ...], Sequence[str]]:
+    """Return the patterns of topics on a site, and patterns of names there that are others'.
+
+    On the target there are copies of other names, and what has the name of their source's topic
+    there is none. On the source the topic whose name was given away stays behind.
+    """
+    given = flow.renames
+    copies, originals = given.to_source.keys(), given.to_target.keys()
+    if site == flow.source:
+        return flow.topics.include, [re.escape(one) for one in sorted(copies - originals)]
+    include = [
+        one
+        for one in flow.topics.include
+        if (said := read_name_pattern(one.pattern)) is None
+        or said.is_prefix
+        or said.text not in originals - copies
+    ]
+    include += [NamePattern(one).compiled() for one in sorted(copies)]
+    return tuple(include), [re.escape(one) for one in sorted(originals - copies)]
 
 
 def encode_patterns(patterns: PatternSet) -> str:

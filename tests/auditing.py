@@ -110,7 +110,7 @@ async def _compared(configuration: Configuration) -> dict[str, dict[str, int]]:
 async def _read(cluster: ClusterConfig, bounds: PartitionBounds, side: Side) -> dict[int, str]:
     _, start, stop = bounds.side(side)
     async with open_cluster(cluster.bootstrap, client_id="test") as client:
-        reading = read_partition(client, bounds.topic, bounds.partition, start, stop)
+        reading = read_partition(client, *bounds.place(side), start, stop)
         batches = [bytes(data) async for _, data in reading]
     return contents(batches, bounds.part(side), range(start, stop))
 

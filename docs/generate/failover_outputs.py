@@ -148,6 +148,7 @@ PLAN: Final[Shape] = {
     "before_start": [BEFORE_START],
     "groups": {"*": "integer"},
     "plain_members": {"*": "integer"},
+    "renamed": {"*": "string"},
     "warnings": ["string"],
     "applications": (
         {

@@ -53,7 +53,7 @@ from failover.client.position_handover import (
     is_complete,
     merge,
 )
-from failover.client.set_of_client import configuration_of_set
+from failover.client.set_of_client import configuration_of_set, require_one_name
 from failover.client.site_login import NOT_YET_TRIED, SiteUnreadable, after_failure
 from failover.client.site_reader import open_reader
 from runtime.configuration.config import ClusterConfig, Configuration
@@ -103,9 +103,11 @@ class SiteConsumer:
 
         `consumer_config` goes to confluent-kafka, without addresses and group. `topic_set` names
         the set of topics, in a file with sets; it is known by `topics` where all are of one. Raises
-        runtime.configuration.config.ConfigurationError and active_site.WitnessUnreachable.
+        runtime.configuration.config.ConfigurationError, for a topic of another name elsewhere as
+        well, and active_site.WitnessUnreachable.
         """
         self._configuration = configuration_of_set(config, topic_set, topics)
+        require_one_name(self._configuration, topics)
         chosen = callbacks or RebalanceCallbacks(on_revoke=on_revoke)
         self._terms = self._agree(group_id, topics, dict(consumer_config or {}), chosen)
         self._watch = ActiveSiteWatch(self._configuration)

@@ -46,7 +46,7 @@ from failover.client.ledger import (
 from failover.client.open_fate import find_arrived, find_there
 from failover.client.partitioner import partition_of
 from failover.client.sending import Sending, unsent_message
-from failover.client.set_of_client import configuration_of_set
+from failover.client.set_of_client import configuration_of_set, require_one_name
 from failover.client.site_login import (
     NOT_YET_TRIED,
     LoginUnusable,
@@ -146,7 +146,8 @@ class SiteProducer:
 
         `timestamp` is in milliseconds, 0 for now. `on_delivery(error, message)` is called from a
         later produce(), poll() or flush(), once, with the message as the site holds it. Raises
-        KafkaException when the record can go nowhere, as one that is too large: it is not taken.
+        KafkaException when the record can go nowhere, as one that is too large, and
+        ConfigurationError where the topic has another name elsewhere: it is not taken.
         """
         if self._is_closed:
             raise RuntimeError("the producer is closed")
@@ -214,6 +215,8 @@ class SiteProducer:
         return self._ledger.total_bytes + size <= self._buffer_bytes
 
     def _choose_partition(self, topic: str, key: bytes | None) -> int:
+        if topic not in self._numbers:
+            require_one_name(self._configuration, [topic])
         number = self._numbers.get(topic, 0)
         self._numbers[topic] = number + 1
         return partition_of(key, self._partition_count(topic), number)

@@ -1,6 +1,6 @@
 """The configuration of the set of topics that a client reads or writes, of a file with sets."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from runtime.configuration.config import Configuration, ConfigurationError, load
@@ -37,3 +37,20 @@ def configuration_of_set(
             f"{configuration.file}: {by_set[others[0]][0]} is of the set {others[0]}, not of {name}"
         )
     return configuration.of_set(name)
+
+
+def require_one_name(configuration: Configuration, topics: Iterable[str]) -> None:
+    """Raise ConfigurationError for a topic that is called otherwise on another site.
+
+    A client asks for one name on whichever site is active, and its positions go by that name.
+    """
+    for topic in topics:
+        for flow in configuration.flows:
+            given = flow.renames
+            if topic in given.to_target or topic in given.to_source:
+                here = given.to_source.get(topic, topic)
+                raise ConfigurationError(
+                    f"{configuration.file}: {here} is {given.to_target[here]} on {flow.target}"
+                    f" (`rename` of {flow.name}), and this client asks for {topic} on every site:"
+                    " use a client of the site's own, with the topic's name there"
+                )

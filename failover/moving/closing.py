@@ -68,7 +68,14 @@ class SourceClosing:
     ) -> Fence:
         allowed = client_let_through(source=self.flow.source, target=self.flow.target)
         topics = {topic for topic, _ in (*journal.moving, *found)}
-        return fence_of(self.flow, topics, allowed, is_moving=is_moving, sends_away=self.sends_away)
+        return fence_of(
+            self.flow,
+            self.source.name,
+            topics,
+            allowed,
+            is_moving=is_moving,
+            sends_away=self.sends_away,
+        )
 
     async def require_way_back(self, closed: Collection[TopicPartition]) -> None:
         """Raise StepFailed naming a partition where the flow back could not write."""

@@ -412,7 +412,7 @@ class PromotionEffects:
         """Let the target take writes; both clusters carry first that a promotion is under way."""
         required = self._required(journal)
         left = await self.evidence.say_moving(journal.site, journal.epoch, required)
-        moved = {topic for topic, _ in journal.moving}
+        moved = {self.target.topic_here(topic) for topic, _ in journal.moving}
         fence = await self.shared_fence.read_part(self.target)
         if moved & set(fence.topics) or fence.patterns or fence.bars:
             await self.shared_fence.set_part(self.target, Fence())
@@ -436,7 +436,8 @@ class PromotionEffects:
         try:
             if before:
                 away = self.limits.sends_clients_away
-                fence = fence_of(self.flow, before, self.flow.client_id, sends_away=away)
+                client, site = self.flow.client_id, self.target.name
+                fence = fence_of(self.flow, site, before, client, sends_away=away)
                 await self.shared_fence.set_part(self.target, fence)
         except NetworkFault as fault:
             return {"left": brief(fault)}

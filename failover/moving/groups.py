@@ -9,6 +9,7 @@ from typing import Final, TypeAlias, TypeVar
 import trio
 
 from failover.journal.facts import Facts, JsonValue, by_topic
+from failover.sites.positions import commit, commit_each, stored_by, stored_by_each
 from failover.sites.site import GroupChoice, Site
 from offset_translation.group_positions import Leave, forward_only, where_to
 from offset_translation.offset_map import OffsetMap
@@ -18,11 +19,7 @@ from wire.net.operations import (
     EARLIEST,
     GROUP_HAS_MEMBERS,
     GroupOffset,
-    commit_group_offsets,
-    commit_offsets_of,
     describe_groups,
-    fetch_group_offsets,
-    fetch_offsets_of,
     list_offsets,
 )
 from wire.topic_partition import TopicPartition
@@ -252,9 +249,10 @@ async def _starts(
     """Return where the target's logs begin, of those that tell it now."""
     if not partitions:
         return {}
-    answers = await list_offsets(target.cluster, partitions, EARLIEST)
+    callers = {target.here(partition): partition for partition in partitions}
+    answers = await list_offsets(target.cluster, callers, EARLIEST)
     return {
-        partition: answer
+        callers[partition]: answer
         for partition, answer in answers.items()
         if not isinstance(answer, ErrorCode)
     }
@@ -317,14 +315,12 @@ async def _positions(
     Who was not told of in one question is asked for again.
     """
     stored: dict[str, GroupOffsets | None] = {}
-    answers = await fetch_offsets_of(site.cluster, groups, require_stable=require_stable)
+    answers = await stored_by_each(site, groups, require_stable=require_stable)
     for group in groups:
         answer = answers[group]
         try:
             if isinstance(answer, NetworkFault) and not _is_unstable(answer):
-                answer = await fetch_group_offsets(
-                    site.cluster, group, require_stable=require_stable
-                )
+                answer = await stored_by(site, group, require_stable=require_stable)
         except RequestRefused as refused:
             if not _is_unstable(refused):
                 raise
@@ -352,16 +348,16 @@ async def _commit(target: Site, commits: Mapping[str, Commits]) -> dict[str, Cod
         for group, positions in commits.items()
     }
     answers: dict[str, Codes] = {}
-    for group, answer in (await commit_offsets_of(target.cluster, sent)).items():
+    for group, answer in (await commit_each(target, sent)).items():
         codes = answer
         if isinstance(codes, NetworkFault):
-            codes = await commit_group_offsets(target.cluster, group, sent[group])
+            codes = await commit(target, group, sent[group])
         bare = {
             partition: (sent[group][partition][0], "")
             for partition, code in codes.items()
             if code is ErrorCode.OFFSET_METADATA_TOO_LARGE
         }
-        again = await commit_group_offsets(target.cluster, group, bare) if bare else {}
+        again = await commit(target, group, bare) if bare else {}
         answers[group] = {**codes, **again}
     return answers
 

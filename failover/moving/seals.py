@@ -69,7 +69,15 @@ class Seals:
         if not self.accepts_loss:
             require_none(unsure)
         now = await self.target.topic_ids({topic for topic, _ in partitions})
-        away = mirrored_away(await self.journals(), self.target.name, self.source.name, now)
+        # That promotion's journal calls topics as the target does.
+        there = {self.target.topic_here(topic): topic_id for topic, topic_id in now.items()}
+        journals = await self.journals()
+        by_target = mirrored_away(journals, self.target.name, self.source.name, there)
+        away = {
+            partition: by_target[here]
+            for partition in partitions
+            if (here := self.target.here(partition)) in by_target
+        }
         sure = await find_mirrored_ends(self.follower, partitions)
         untold = not_all_believed(self.follower.topic_set)
         named = {

@@ -13,15 +13,11 @@ from typing import Final
 
 from failover.journal.facts import Facts
 from failover.moving.groups import GROUPS_BYTES, fitting
+from failover.sites.positions import commit, stored_by, stored_by_each
 from failover.sites.site import GroupChoice, Site, brief
 from wire.errors import ErrorCode
 from wire.net import NetworkFault
-from wire.net.operations import (
-    GroupOffset,
-    commit_group_offsets,
-    fetch_group_offsets,
-    fetch_offsets_of,
-)
+from wire.net.operations import GroupOffset
 from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
@@ -65,16 +61,16 @@ async def _pull_back(
     target: Site, names: Collection[str], ends: Mapping[TopicPartition, int]
 ) -> dict[str, str]:
     pulled: dict[str, str] = {}
-    answers = await fetch_offsets_of(target.cluster, [*names])
+    answers = await stored_by_each(target, names)
     for name in names:
         stored = answers[name]
         if isinstance(stored, NetworkFault):
-            stored = await fetch_group_offsets(target.cluster, name)
+            stored = await stored_by(target, name)
         stray = find_stray(stored, ends)
         if not stray:
             continue
-        codes = await commit_group_offsets(
-            target.cluster,
+        codes = await commit(
+            target,
             name,
             {partition: (end, stored[partition].metadata) for partition, end in stray.items()},
         )

@@ -59,9 +59,9 @@ class SitesView:
     mirrored: Mapping[TopicPartition, int]
     left_behind: Mapping[TopicPartition, KeptOnSource] = field(default_factory=dict)
     """What stays on the source on purpose, because it was there before the flow's start."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """The topics that have another name on the target, each with it."""
     is_prefixed: bool = False
-    is_renamed: bool = False
-    """Whether the flow gives topics other names on its target."""
     is_active_active: bool = False
     """Whether both sites are written to, whichever is active."""
     differing: str | None = None
@@ -135,6 +135,8 @@ class Plan:
     """The records of each topic that a planned promotion drains, where there are any."""
     left_behind: Mapping[TopicPartition, KeptOnSource] = field(default_factory=dict)
     """What stays on the source on purpose: records before the flow's start."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """The topics that applications find under another name on the promoted site."""
     warnings: tuple[str, ...] = ()
     """What applications do not expect; somebody has insisted on the promotion."""
     creatable: str | None = None
@@ -202,6 +204,7 @@ def decide(snapshot: SitesView, request: PromotionRequest) -> Decision:
         groups=view.groups,
         left_behind=snapshot.left_behind,
         supersedes=unfinished,
+        renamed=snapshot.renamed,
         warnings=(*_risks(snapshot), *_overruled(snapshot), *_empty(snapshot, view)),
         creatable=snapshot.creatable,
         unbelieved=snapshot.unbelieved,
@@ -363,11 +366,6 @@ def some_of(lines: Sequence[str]) -> tuple[str, ...]:
 
 def _unfit(snapshot: SitesView) -> str | None:
     """Return what of the flow's configuration a promotion cannot go with."""
-    if snapshot.is_renamed:
-        return (
-            "`rename`: topics have other names on the two sites, and applications go by one; a"
-            " promotion needs a flow without it"
-        )
     if snapshot.is_prefixed:
         return (
             "`names: prefixed`: applications would find none of their topics in"

@@ -65,6 +65,7 @@ def describe(plan: Plan, lag_over: int | None = None) -> tuple[str, ...]:
         f"  groups   {groups or 'none'}{' (members)' if groups else ''}",
         *(f"  {line}" for line in (*_awaited(plan), *_lost(plan))),
         *(f"  {line}" for line in before_start_lines(plan.left_behind, plan.source)),
+        *_renamed(plan),
         *(f"  warning  {warning}" for warning in _warnings(plan)),
         *(f"  rights   {line}" for line in (() if plan.outlook is None else plan.outlook.lines())),
         *_replaced(plan.supersedes),
@@ -85,6 +86,13 @@ def _behind(backlog: Mapping[str, int], lag_over: int | None) -> Iterator[str]:
         yield f"           {topic}: {lag} records"
     if lag_over is None and len(ordered) > len(named):
         yield f"           and {len(ordered) - len(named)} topics more; --lag-over 0 lists them"
+
+
+def _renamed(plan: Plan) -> Iterator[str]:
+    """Yield a line of names that applications do not find on the promoted site."""
+    if plan.renamed:
+        named = some_of([f"{topic} is {name}" for topic, name in plan.renamed.items()])
+        yield f"  names    on {plan.site} {', '.join(named)}: applications have to ask for these"
 
 
 def _warnings(plan: Plan) -> list[str]:
@@ -143,6 +151,7 @@ def plan_document(decision: Plan | Resume) -> Mapping[str, object]:
         "before_start": before_start_document(decision.left_behind),
         "groups": dict(decision.groups),
         "plain_members": dict(decision.plain),
+        "renamed": dict(decision.renamed),
         "warnings": _warnings(decision),
         "applications": None if decision.outlook is None else decision.outlook.document,
         "replaces": None if replaced is None else replaced.epoch,

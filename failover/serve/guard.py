@@ -339,12 +339,13 @@ async def _fence(shared: SharedFence, breach: Breach, lease: Lease) -> None:
             if flow is None
             else fence_of(
                 flow,
+                breach.site,
                 breach.topics,
                 allowed,
                 sends_away=configuration.failover.sends_clients_away,
             )
         )
-        lasting = lasting_bars(closing_flows(configuration, breach.site))
+        lasting = lasting_bars(closing_flows(configuration, breach.site), breach.site)
         # Another pair's, or an earlier file's.
         left = (await shared.read_part(site)).bars - OF_MOVING
         fence = await shared.whole(site, replace(fence, bars=lasting | left))

@@ -113,7 +113,7 @@ async def look_at_active(cluster: Cluster) -> tuple[Sight, str]:
 
 
 async def why_not_healthy(cluster: Cluster, flow: FlowConfig) -> str | None:
-    """Return why a standby should not take over; None where each partition that moves is led."""
+    """Return why a flow's target should not take over; None where each moved partition is led."""
     with trio.move_on_after(LOOK_TIMEOUT_S):
         try:
             view = await cluster.metadata(refresh=True)
@@ -122,7 +122,7 @@ async def why_not_healthy(cluster: Cluster, flow: FlowConfig) -> str | None:
         leaderless = sorted(
             (topic.name, number)
             for topic in view.topics.values()
-            if flow.moves(topic.name)
+            if flow.moves_at(flow.target, topic.name)
             for number, partition in topic.partitions.items()
             if partition.leader < 0
         )

@@ -90,17 +90,18 @@ class Fence:
 
 def fence_of(
     flow: FlowConfig,
+    site: str,
     topics: Iterable[str],
     allowed_client: str,
     *,
     is_moving: bool = False,
     sends_away: bool = False,
 ) -> Fence:
-    """Return the fence that closes these topics, and those of the flow that are made behind it.
+    """Return the fence that closes these topics of a site, and those that are made behind it.
 
     While a promotion `is_moving` away, rights to the whole cluster make no topics either.
     """
-    patterns = moving_patterns(flow)
+    patterns = moving_patterns(flow, site)
     return Fence(
         topics=tuple(sorted(topics)),
         allowed_clients=(allowed_client,),
@@ -189,10 +190,10 @@ async def find_due_bars(
     return (wanted & fence.bars) | lacking
 
 
-def lasting_bars(flows: Iterable[FlowConfig]) -> frozenset[Right]:
+def lasting_bars(flows: Iterable[FlowConfig], site: str) -> frozenset[Right]:
     """Return the bars of all these flows that stay while a site is closed."""
     none: frozenset[Right] = frozenset()
-    return none.union(*(bars(moving_patterns(flow)) for flow in flows))
+    return none.union(*(bars(moving_patterns(flow, site)) for flow in flows))
 
 
 async def wait_holds(

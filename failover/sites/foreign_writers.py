@@ -17,8 +17,7 @@ from failover.sites.site import Site, SiteUnclear
 from offset_translation.runs import Place
 from offset_translation.tail import place_if_expected
 from runtime.set_option import set_option
-from wire.net.held_batches import HeldBatch, held_batches
-from wire.net.operations import read_partition
+from wire.net.held_batches import HeldBatch
 from wire.net.side_by_side import ask_each
 from wire.record_batch import BatchHeader, CorruptBatch, Record, iterate_records
 from wire.topic_partition import TopicPartition
@@ -142,11 +141,11 @@ async def last_batches(
 
     Raises NetworkFault; SiteUnclear for a damaged one.
     """
-    held = await held_batches(site.cluster, {where: end - 1 for where, end in ends.items()})
+    held = await site.batches({where: end - 1 for where, end in ends.items()})
 
     async def last_batch(where: TopicPartition) -> HeldBatch | None:
         try:
-            async for batch in read_partition(site.cluster, *where, ends[where] - 1, ends[where]):
+            async for batch in site.read(where, ends[where] - 1, ends[where]):
                 return batch
         except CorruptBatch as corrupt:
             raise SiteUnclear(f"{site.name} {where}: {corrupt}") from corrupt

@@ -22,6 +22,7 @@ from offset_translation.map_records import (
 )
 from offset_translation.map_state import MapState
 from offset_translation.offset_map import OffsetMap
+from offset_translation.renamed_keys import Renaming, renamed
 from offset_translation.runs import Place
 from offset_translation.topic_identity import NO_ID
 from runtime.coordination.map_registry import Anybody, MapNotWritten, append_to_map
@@ -47,8 +48,11 @@ class MapFollower:
         concerned: Callable[[str], bool] = lambda _: True,
         *,
         topic_set: str | None = None,
+        names: Renaming | None = None,
     ) -> None:
         """Follow the map of what comes from `source_name`; nothing is read yet.
+
+        With `names` topics go by those, and others are left out; such a map is not written to.
 
         Records of producers that are not among its `writers` are passed over, and counted in
         `unbelieved` unless they speak only of topics that nobody is `concerned` with.
@@ -58,6 +62,7 @@ class MapFollower:
         self.unbelieved_records: Final = UnbelievedRecords(concerned)
         self.topic_set: Final = topic_set
         self._writers = writers
+        self._names = names
         self._topic = map_topic_name(source_name)
         self._next = 0
         self._state = MapState()
@@ -192,7 +197,11 @@ class MapFollower:
         Raises what refresh() raises: with them the map may contradict itself.
         """
         everybody = MapFollower(
-            self.target, self.source_name, Anybody("nobody is asked"), topic_set=self.topic_set
+            self.target,
+            self.source_name,
+            Anybody("nobody is asked"),
+            topic_set=self.topic_set,
+            names=self._names,
         )
         await everybody.read_until(self._next, self.target_ends)
         return everybody
@@ -299,16 +308,20 @@ class MapFollower:
         for record in iterate_records(batch):
             if record.offset < self._next:
                 continue
+            key = record.key if self._names is None else renamed(record.key, self._names)
+            if key is None and record.key is not None:
+                continue  # of a topic that has no name here
             if is_believed:
-                self._state.replay(record.key, record.value)
+                self._state.replay(key, record.value)
             else:
-                about = partition_of(record.key)
+                about = partition_of(key)
                 await note_unbelieved(
                     self._writers, self.unbelieved_records, header.producer_id, record, about
                 )
 
     async def _append(self, records: Sequence[KeyValue]) -> None:
         """Write records under a producer id of our own; raises NetworkFault."""
+        assert self._names is None, "a map is written by its own names"
         if records:
             try:
                 await append_to_map(self.target.cluster, self._topic, records, self._writers)

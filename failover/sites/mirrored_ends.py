@@ -27,7 +27,6 @@ from offset_translation.target_scan import (
     offsets_to_try,
 )
 from offset_translation.topic_identity import NO_ID, is_recreated
-from wire.net.operations import read_partition
 from wire.net.side_by_side import ask_each
 from wire.record_batch import CorruptBatch
 from wire.topic_partition import TopicPartition
@@ -107,7 +106,7 @@ async def _end_by_batches(
         async with scans:
             first, begin = await _begin(follower, partition, start)
             tail = Tail(scan.offset_map, first)
-            reader = read_partition(follower.target.cluster, *partition, begin, end)
+            reader = follower.target.read(partition, begin, end)
             async for header, _ in reader:
                 if header.next_offset > begin:
                     scan.take(tail, header)
@@ -142,7 +141,7 @@ async def _expected_at(
 
     The answer is None if others have written it, or before it since the map's last run.
     """
-    reader = read_partition(follower.target.cluster, *partition, offset, offset + 1)
+    reader = follower.target.read(partition, offset, offset + 1)
     reader.fetch_bytes = ONE_BATCH_BYTES
     async for header, _ in reader:
         if not is_written_by(follower.producer_id, header):

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from failover.journal.lease import Lease
 from failover.sites.site import CLIENT_ID, REQUEST_TIMEOUT_MS, Site
@@ -46,7 +46,9 @@ async def open_ends(
     async with AsyncExitStack() as stack:
         source = await stack.enter_async_context(open_site(clusters[flow.source], lease))
         target = await stack.enter_async_context(open_site(clusters[flow.target], lease))
-        yield Ends(flow=flow, source=source, target=target)
+        # What is done along a flow goes by its source's names.
+        names = flow.names if flow.renames else None
+        yield Ends(flow=flow, source=source, target=replace(target, names=names))
 
 
 def flow_between(configuration: Configuration, source: str, target: str) -> FlowConfig | None:

@@ -107,7 +107,7 @@ class SiteParts:
             own,
             topics=tuple(sorted({*own.topics, *stays, *due})),
             allowed_clients=tuple(sorted({*own.allowed_clients, through})),
-            patterns=encode_patterns(moving_patterns(flow_of_sets(flow, sets, named))),
+            patterns=encode_patterns(moving_patterns(flow_of_sets(flow, sets, named), self.site)),
             sends_away=whole.failover.sends_clients_away,
             bars=self._harmless(all_bars, closed, own),
         )
@@ -128,7 +128,7 @@ class SiteParts:
 
     def lasting_bars(self, now: Fence) -> frozenset[Right]:
         """Return the bars of this set that stay while it is closed here, with no other shut out."""
-        wanted = lasting_bars(closing_flows(self.configuration, self.site))
+        wanted = lasting_bars(closing_flows(self.configuration, self.site), self.site)
         open_sets = self._open_sets(self._closed_by_others(now))
         return wanted - _shutting_out(wanted, open_sets)
 
@@ -165,7 +165,8 @@ class SiteParts:
 
     def _bars(self, names: Collection[str]) -> frozenset[Right]:
         sets, flow = self.configuration.whole.sets, self._flow()
-        return lasting_bars([flow_of_set(flow, sets, name) for name in sorted(names)])
+        of_sets = [flow_of_set(flow, sets, name) for name in sorted(names)]
+        return lasting_bars(of_sets, self.site)
 
     def _bars_of_moving(self, now: Fence) -> frozenset[Right]:
         """Return what keeps all topics from being made while another set moves away from here."""

@@ -1,14 +1,21 @@
-"""One cluster as a promotion sees it: the topics that move, where their logs end, its groups."""
+"""One cluster as a promotion sees it: the topics that move, where their logs end, its groups.
 
-from collections.abc import Collection, Iterable
+A promotion knows topics by the names of its flow's source, and its target has `names`: what it is
+asked for goes by the source's names, and so do its answers. Where a site has no `names`, topics
+are called as the site itself calls them.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 from uuid import UUID
 
 from runtime.configuration.config import FlowConfig
+from runtime.configuration.topic_names import TopicNames
 from wire.errors import ErrorCode
 from wire.messages.list_groups import ListedGroup
 from wire.net import Cluster, NetworkFault
+from wire.net.held_batches import Held, held_batches
 from wire.net.operations import (
     READ_COMMITTED,
     describe_groups,
@@ -17,6 +24,7 @@ from wire.net.operations import (
     log_ends,
     read_partition,
 )
+from wire.net.partition_operations import PartitionReader
 from wire.net.retries import LEADER_MOVED
 from wire.record_batch import CorruptBatch
 from wire.topic_partition import TopicPartition
@@ -57,23 +65,44 @@ class Site:
 
     name: str
     cluster: Cluster
+    names: TopicNames | None = None
+    """Of the flow into it, where callers name topics as that flow's source does."""
+
+    def topic_here(self, topic: str) -> str:
+        """Return what the site calls a topic."""
+        return topic if self.names is None else self.names.on_target(topic)
+
+    def here(self, partition: TopicPartition) -> TopicPartition:
+        """Return what the site calls a partition."""
+        return TopicPartition(self.topic_here(partition.topic), partition.partition)
+
+    def moved(self, flow: FlowConfig, topic: str) -> str | None:
+        """Return what callers call a topic of the site that a flow moves; None of another one."""
+        if not flow.moves_at(self.name, topic):
+            return None
+        return topic if self.names is None else self.names.on_source(topic)
 
     async def partitions(self, flow: FlowConfig) -> tuple[TopicPartition, ...]:
         """Return every partition of the topics that a flow moves, in order."""
         view = await self.cluster.metadata(refresh=True)
         return tuple(
             sorted(
-                TopicPartition(topic.name, partition)
+                TopicPartition(name, partition)
                 for topic in view.topics.values()
-                if not topic.is_internal and flow.moves(topic.name)
+                if not topic.is_internal and (name := self.moved(flow, topic.name)) is not None
                 for partition in topic.partitions
             )
         )
 
     async def topic_ids(self, topics: Collection[str]) -> dict[str, UUID]:
         """Return the ids of those of these topics that are there; zero where there are none."""
-        view = await self.cluster.metadata(sorted(topics), refresh=True)
-        return {name: view.topics[name].topic_id for name in topics if name in view.topics}
+        here = {name: self.topic_here(name) for name in topics}
+        view = await self.cluster.metadata(sorted(here.values()), refresh=True)
+        return {
+            name: view.topics[there].topic_id
+            for name, there in here.items()
+            if there in view.topics
+        }
 
     async def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return where these logs end; raises SiteUnclear naming the first that cannot tell."""
@@ -90,11 +119,12 @@ class Site:
     async def whole_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the log ends of the leaders, uncommitted records included, of those that tell."""
         found: dict[TopicPartition, int] = {}
-        for partition, answer in (await log_ends(self.cluster, set(partitions))).items():
+        callers = self._callers(partitions)
+        for partition, answer in (await log_ends(self.cluster, set(callers))).items():
             if isinstance(answer, ErrorCode):
                 self.cluster.forget(partition.topic)
             else:
-                found[partition] = answer
+                found[callers[partition]] = answer
         return found
 
     async def known_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -102,11 +132,12 @@ class Site:
 
         Raises LogUnavailable for the first one that cannot tell: no end is not an end of 0.
         """
-        answers = await list_offsets(self.cluster, set(partitions), timestamp=LATEST)
+        callers = self._callers(partitions)
+        answers = await list_offsets(self.cluster, set(callers), timestamp=LATEST)
         found: dict[TopicPartition, int] = {}
         for partition, answer in sorted(answers.items()):
             if not isinstance(answer, ErrorCode):
-                found[partition] = answer
+                found[callers[partition]] = answer
                 continue
             # Also of what is not there: it may be made any time.
             self.cluster.forget(partition.topic)
@@ -123,13 +154,24 @@ class Site:
         """
         position = start
         try:
-            async for header, _ in read_partition(self.cluster, *partition, start, stop):
+            async for header, _ in self.read(partition, start, stop):
                 if not header.is_control or header.base_offset != position:
                     return False
                 position = header.next_offset
         except CorruptBatch as corrupt:
-            raise SiteUnclear(f"{self.name} {partition}: {corrupt}") from corrupt
+            raise SiteUnclear(f"{self.name} {self.here(partition)}: {corrupt}") from corrupt
         return position == stop
+
+    def read(self, partition: TopicPartition, start: int, stop: int) -> PartitionReader:
+        """Return a reader of a part of a log, from the batch that holds `start` on."""
+        return read_partition(self.cluster, *self.here(partition), start, stop)
+
+    async def batches(self, offsets: Mapping[TopicPartition, int]) -> Held:
+        """Return the batch of each offset, of the logs that answer; see `held_batches`."""
+        callers = self._callers(offsets)
+        asked = {partition: offsets[callers[partition]] for partition in callers}
+        found = await held_batches(self.cluster, asked)
+        return {callers[partition]: held for partition, held in found.items()}
 
     async def members(self, groups: GroupChoice) -> dict[str, int]:
         """Return for each chosen group how many members it has at least.
@@ -153,21 +195,27 @@ class Site:
     async def _offsets(
         self, partitions: Iterable[TopicPartition], timestamp: int, isolation_level: int = 0
     ) -> dict[TopicPartition, int]:
-        wanted = set(partitions)
-        if not wanted:
+        callers = self._callers(partitions)
+        if not callers:
             return {}
         answers = await list_offsets(
-            self.cluster, wanted, timestamp=timestamp, isolation_level=isolation_level
+            self.cluster, set(callers), timestamp=timestamp, isolation_level=isolation_level
         )
         found: dict[TopicPartition, int] = {}
-        for partition in sorted(wanted):
+        for partition in sorted(callers):
             answer = answers.get(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             if isinstance(answer, ErrorCode):
                 self.cluster.forget(partition.topic)
                 unclear = LeaderMoved if answer in LEADER_MOVED else SiteUnclear
                 raise unclear(f"{self.name} {partition}: {answer.name}")
-            found[partition] = answer
+            found[callers[partition]] = answer
         return found
+
+    def _callers(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, TopicPartition]:
+        """Return these partitions by what the site calls them."""
+        return {self.here(partition): partition for partition in partitions}
 
 
 def _has_members(listed: ListedGroup) -> bool:

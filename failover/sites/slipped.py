@@ -128,16 +128,17 @@ async def make_missing(
     wanted: dict[str, int] = {}
     for topic, partition in partitions:
         wanted[topic] = max(wanted.get(topic, 0), partition + 1)
-    view = await target.cluster.metadata(sorted(wanted), refresh=True)
+    view = await target.cluster.metadata(sorted(map(target.topic_here, wanted)), refresh=True)
     made: list[str] = []
     for topic, count in sorted(wanted.items()):
-        known = view.topics.get(topic)
+        there = target.topic_here(topic)
+        known = view.topics.get(there)
         if known is None or known.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             await _create(source.cluster, target, flow, topic, count)
             made.append(topic)
         elif known.error_code == ErrorCode.NONE and len(known.partitions) < count:
-            with _said_of(target, topic):
-                await grow_topic(target.cluster, topic, count)
+            with _said_of(target, there):
+                await grow_topic(target.cluster, there, count)
             made.append(topic)
     return made
 
@@ -148,10 +149,11 @@ async def _create(source: Cluster, target: Site, flow: FlowConfig, topic: str, c
         for name, value in (await _own_configs(source, topic)).items()
         if flow.settings.names.matches(name)
     }
-    with _said_of(target, topic):
+    there = target.topic_here(topic)
+    with _said_of(target, there):
         await create_topic(
             target.cluster,
-            topic,
+            there,
             partition_count=count,
             replication_factor=flow.replication_factor or BROKERS_DEFAULT,
             configs=configs,

@@ -10,7 +10,7 @@ Only the parts of the logs in question are read, and nothing is kept of them but
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum, StrEnum
 from functools import partial
@@ -27,14 +27,13 @@ from failover.sites.opening import flow_between, open_site
 from failover.sites.site import Site, SiteUnclear, brief
 from failover.sites.unbelieved import find_unsure_ends
 from runtime.configuration.config import Configuration, FlowConfig
-from runtime.configuration.topic_names import diverged_topic
+from runtime.configuration.topic_names import TopicNames, diverged_topic
 from runtime.configuration.witness_session import open_witness
 from runtime.coordination.map_registry import WitnessWriters
 from runtime.diverged import KeyComparison, OwnRecords, is_restored, origin_of
 from runtime.pair.opening import open_clusters, require_pair
 from runtime.set_option import set_option
 from wire.net import NetworkFault
-from wire.net.operations import read_partition
 from wire.record_batch import CorruptBatch, Record, iterate_records
 from wire.topic_partition import TopicPartition
 
@@ -97,6 +96,9 @@ class UndecidedPart:
     site: str
     active: str
     partition: TopicPartition
+    """By the active site's name, as commands have it."""
+    there: TopicPartition
+    """By the name on the idle site."""
     start: int
     stop: int
     records: int
@@ -116,34 +118,34 @@ class UndecidedPart:
         of_set = set_option(self.topic_set)
         if self.is_merged:
             return (
-                f"{self.partition}: {self.site} alone has {self.records} records at offsets"
+                f"{self.there}: {self.site} alone has {self.records} records at offsets"
                 f" {self.start} to {self.stop - 1}; they are merged: the flow back appends them"
                 f" to {self.active} behind `failover promote {self.site}{of_set}`, {self.keys}"
             )
         if self.lack is Lack.GONE:
             return (
-                f"{self.partition}: {self.site} alone has {self.records} records at offsets"
+                f"{self.there}: {self.site} alone has {self.records} records at offsets"
                 f" {self.start} to {self.stop - 1}, and it is gone from {self.active}:"
                 f" `failover promote {self.site}{of_set}` makes them active; or copy what is"
                 f" to stay, and delete the topic on {self.site}"
             )
         if self.may_be_copies:
             return (
-                f"{self.partition}: {self.site} has {self.records} records at offsets {self.start}"
+                f"{self.there}: {self.site} has {self.records} records at offsets {self.start}"
                 f" to {self.stop - 1} that may be copies of {self.active}'s: the map of them is"
                 f" empty. `mirror rebuild-map --flow '{self.active}->{self.site}'` looks whether"
                 " they are, and with --write makes the map anew"
             )
         if not self.records:
             return (
-                f"{self.partition}: {self.site} alone has offsets {self.start} to {self.stop - 1},"
+                f"{self.there}: {self.site} alone has offsets {self.start} to {self.stop - 1},"
                 f" and no record there that a reader is shown: transactions were aborted."
                 f" `mirror restart {self.active}-{self.site} {topic}:{index} --quarantine{of_set}`"
                 " passes over them"
             )
         made = f"; {self.active} does not have it: the restart makes it there, empty"
         return (
-            f"{self.partition}: {self.site} alone has {self.records} records at offsets"
+            f"{self.there}: {self.site} alone has {self.records} records at offsets"
             f" {self.start} to {self.stop - 1}; `mirror restart {self.active}-{self.site}"
             f" {topic}:{index} --quarantine{of_set}` sets them aside, with --merge {self.keys}"
             f"{made if self.lack is Lack.NEVER_THERE else ''}"
@@ -168,7 +170,7 @@ Tell = Callable[[Listed | UndecidedPart | str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The active and the idle site of one pair of flows."""
+    """The active and the idle site of one pair of flows; topics go by the active one's names."""
 
     active: Site
     idle: Site
@@ -265,7 +267,7 @@ class Comparison:
         for start, stop in self.from_active.maps[partition].runs.gaps():
             if stop <= log_start:
                 continue
-            reader = read_partition(self.idle.cluster, *partition, stop, stop + 1)
+            reader = self.idle.read(partition, stop, stop + 1)
             end = self.from_active.target_ends.get(partition, 0)
             writers = [header.producer_id async for header, _ in reader] if stop < end else []
             if all(one in self.from_active.producer_ids for one in writers):
@@ -285,13 +287,13 @@ class Comparison:
         if start >= stop:
             return
         keys, count, first, last = KeyComparison(), 0, stop, start
-        mirrors = self.from_active.producer_ids
-        async for _, records in OwnRecords(self.idle.cluster, partition, start, stop, mirrors):
+        mirrors, there = self.from_active.producer_ids, self.idle.here(partition)
+        async for _, records in OwnRecords(self.idle.cluster, there, start, stop, mirrors):
             for record in records:
                 if is_restored(record):
                     continue
                 keys.take_diverged(record)
-                self.tell(_listed(What.ONLY_THERE, self.idle.name, partition, record))
+                self.tell(_listed(What.ONLY_THERE, self.idle.name, there, record))
                 first, last, count = min(first, record.offset), record.offset, count + 1
         if not count:
             if is_merged or may_be_copies or await self._ends_mirrored(partition, stop):
@@ -305,6 +307,7 @@ class Comparison:
                 site=self.idle.name,
                 active=self.active.name,
                 partition=partition,
+                there=there,
                 start=first,
                 stop=last + 1,
                 records=count,
@@ -322,7 +325,7 @@ class Comparison:
         Where it did, it has passed whatever lies before.
         """
         mirrors = self.from_active.producer_ids
-        async for header, batch in read_partition(self.idle.cluster, *partition, stop - 1, stop):
+        async for header, batch in self.idle.read(partition, stop - 1, stop):
             is_ours = header.producer_id in mirrors
             return is_ours or any(is_restored(one) for one in iterate_records(batch))
         return True
@@ -366,11 +369,20 @@ class Comparison:
             return
         parts: Any = done[-1].facts(StepName.SEAL).get("foreign", ())
         for part in parts:
-            partition = TopicPartition(part["topic"], part["partition"])
+            partition = self._by_active(done[-1], TopicPartition(part["topic"], part["partition"]))
             await self._looking(
                 f"{self.active.name} {partition}",
                 partial(self._list_foreign_part, partition, part["start"], part["stop"]),
             )
+
+    def _by_active(self, journal: Journal, partition: TopicPartition) -> TopicPartition:
+        """Return a partition of a promotion's journal, which calls it as its source does."""
+        names = self.idle.names
+        if names is None or journal.source != self.idle.name:
+            return partition
+        return TopicPartition(
+            names.on_source(partition.topic) or partition.topic, partition.partition
+        )
 
     async def _list_foreign_part(self, partition: TopicPartition, start: int, stop: int) -> None:
         start = max(start, (await self.active.starts([partition]))[partition])
@@ -402,7 +414,7 @@ class Comparison:
                     Listed(
                         what=What.SET_ASIDE,
                         site=origin.site,
-                        topic=partition.topic,
+                        topic=self.idle.topic_here(partition.topic),
                         partition=partition.partition,
                         offset=origin.offset,
                         timestamp_ms=origin.timestamp_ms,
@@ -427,8 +439,10 @@ async def list_divergence(configuration: Configuration, tell: Tell) -> Tally:
             tell(told)
         for idle, flows in _pairs(configuration, active):
             sites = configuration.clusters
-            concerned = partial(_moves_any, flows)
-            async with open_site(sites[active]) as here, open_site(sites[idle]) as there:
+            concerned = partial(_moves_any, flows, active)
+            names = _names_on_idle(flows, active)
+            async with open_site(sites[active]) as here, open_site(sites[idle]) as opened:
+                there = replace(opened, names=names)
                 comparison = Comparison(
                     active=here,
                     idle=there,
@@ -439,6 +453,7 @@ async def list_divergence(configuration: Configuration, tell: Tell) -> Tally:
                         WitnessWriters(zookeeper, paths, idle, active),
                         concerned,
                         topic_set=configuration.topic_set,
+                        names=None if names is None else names.home,
                     ),
                     from_active=MapFollower(
                         there,
@@ -455,8 +470,19 @@ async def list_divergence(configuration: Configuration, tell: Tell) -> Tally:
     return tally
 
 
-def _moves_any(flows: Iterable[FlowConfig], topic: str) -> bool:
-    return any(flow.mirrors(topic) for flow in flows)
+def _moves_any(flows: Iterable[FlowConfig], active: str, topic: str) -> bool:
+    """Tell whether any of these flows mirrors a topic, by the active site's name."""
+    return any(
+        flow.mirrors(topic) if flow.source == active else flow.brings(topic) for flow in flows
+    )
+
+
+def _names_on_idle(flows: Iterable[FlowConfig], active: str) -> TopicNames | None:
+    """Return the idle site's names of the active one's topics; None where they are the same."""
+    for flow in flows:
+        if flow.renames:
+            return flow.names if flow.source == active else flow.names.turned_round()
+    return None
 
 
 def not_looked_at(configuration: Configuration) -> Iterator[str]:
@@ -465,8 +491,6 @@ def not_looked_at(configuration: Configuration) -> Iterator[str]:
         why = None
         if flow.is_prefixed:
             why = f"its topics have other names on {flow.target} (`names: prefixed`)"
-        elif flow.renames:
-            why = f"topics of it have other names on {flow.target} (`rename`)"
         elif not flow.heeds_promotions:
             why = "both sites are written to (`active_active: true`)"
         if why is not None:

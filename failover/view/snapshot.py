@@ -151,8 +151,8 @@ async def _look_along(
     return replace(
         seen,
         flow=flow.name,
+        renamed=_renamed(flow, views),
         is_prefixed=flow.is_prefixed,
-        is_renamed=bool(flow.renames),
         is_active_active=flow.is_active_active,
         worker=None if worker is None else _describe(worker),
         source=views[flow.source],
@@ -173,6 +173,13 @@ async def _look_along(
         loss_budget=configuration.failover.loss_budget,
         outlook=outlook,
     )
+
+
+def _renamed(flow: FlowConfig, views: Mapping[str, SiteView]) -> dict[str, str]:
+    """Return the topics that either site has and that have another name on the target."""
+    topics = {partition.topic for view in views.values() for partition in view.ends}
+    names = {topic: flow.names.on_target(topic) for topic in sorted(topics)}
+    return {topic: name for topic, name in names.items() if topic != name}
 
 
 async def _closed_by_others(
@@ -310,7 +317,7 @@ async def _others_closed(
             fence = await read_fence(site.cluster)
         except NetworkFault:
             return None  # what the site does not tell, the steps find out
-        others = [topic for topic in fence.topics if has(topic) and not flow.moves(topic)]
+        others = [topic for topic in fence.topics if has(topic) and site.moved(flow, topic) is None]
         return describe_others_closed(site.name, others) if others else None
     return None
 
@@ -332,7 +339,8 @@ async def _why_creatable(site: Site, view: SiteView, flow: FlowConfig) -> str | 
         return None
     with trio.move_on_after(LOOK_TIMEOUT_S):
         try:
-            return await why_creatable(site.cluster, bars(moving_patterns(flow), is_moving=True))
+            wanted = bars(moving_patterns(flow, site.name), is_moving=True)
+            return await why_creatable(site.cluster, wanted)
         except NetworkFault:
             return None  # a site without rights cannot be closed by them, which is told already
     return None

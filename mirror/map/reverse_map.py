@@ -15,7 +15,7 @@ from mirror.clusters.links import Links
 from mirror.clusters.tail_reader import TailReader, topic_exists
 from mirror.map.believed import told_apart
 from mirror.state.reverse_flow import NO_PRODUCER_ID, ReverseFlow, UnbelievedArrivals
-from offset_translation.map_records import map_topic_name
+from offset_translation.map_records import map_topic_name, partition_of
 from offset_translation.map_state import MapState
 from offset_translation.renamed_keys import renamed
 from runtime.configuration.config import FlowConfig
@@ -134,6 +134,7 @@ class ReverseMapReader:
         ):
             key = record.key if home is None else renamed(record.key, home)
             if key is None and record.key is not None:
+                self._reverse.note_former(one.topic for one in partition_of(record.key))
                 continue  # of a topic that no flow brings back into one of ours
             if is_believed:
                 yield key, record.value

@@ -9,7 +9,8 @@ witness does not know who has written them. Of a producer that they call a mirro
 on: its records may have come from our target, and would be there twice.
 """
 
-from collections.abc import Callable, Collection, Container
+from collections.abc import Callable, Collection, Container, Iterable
+from itertools import islice
 from typing import Final, NamedTuple
 
 from mirror.state.partition import MirroredPartition
@@ -74,7 +75,15 @@ class ReverseFlow:
     That map has the target's names. Its keys come here with ours: `mirror.map.reverse_map`.
     """
 
-    __slots__ = ("_natives", "_unknown_producers", "arrivals", "arrived", "loop_ids", "unbelieved")
+    __slots__ = (
+        "_natives",
+        "_unknown_producers",
+        "arrivals",
+        "arrived",
+        "former_names",
+        "loop_ids",
+        "unbelieved",
+    )
 
     def __init__(self) -> None:
         self.arrived = MapState()
@@ -85,6 +94,8 @@ class ReverseFlow:
         """Producer ids of mirrors that write into the source."""
         self.unbelieved = UnbelievedArrivals()
         """The rest of the map: of these producers and partitions nothing is known."""
+        self.former_names: set[str] = set()
+        """The topics of which that map speaks, and which come into no topic of ours now."""
         self._natives = {NO_PRODUCER_ID}
         """Producer ids on the source that are no mirror's; learned where both directions run."""
         self._unknown_producers: set[int] = set()
@@ -103,6 +114,10 @@ class ReverseFlow:
         """Take one record of the other direction's map over."""
         self.arrived.replay(key, value)
         self.arrivals += 1
+
+    def note_former(self, names: Iterable[str]) -> None:
+        """Take note of topics of the target that came into topics of ours by other names."""
+        self.former_names.update(islice(names, KNOWN_IDS - len(self.former_names)))
 
     def take_anew(self, arrived: MapState, unbelieved: UnbelievedArrivals) -> None:
         """Take over a map that was begun anew; producers known as mirrors stay mirrors."""

@@ -59,6 +59,10 @@ _LOG = logging.getLogger(__name__)
 LEAST_PAUSE_S: Final = 0.1
 SILENT_MS: Final = 1_000
 HAS_OWN: Final = "it holds records of its own, and the source is not asked for those"
+CAME_FROM: Final = (
+    "the source has records of it that came from {former}, and the new copy would lack them: give"
+    " it that name back in the file"
+)
 MADE_AGAIN: Final = "the target topic was made again"
 BEGINS_ANEW: Final = "it is mirrored anew from the earliest record"
 CONFIG_INTERVAL_MS: Final = 30_000
@@ -235,8 +239,12 @@ class Discovery:
         if has_own is None or not topic_partitions <= parts.share.own:
             return False  # the next assignment gives all of the topic to who leads
         may_have = any(map(parts.reverse.lacks_map_of, topic_partitions))
-        if has_own or may_have:
+        former = self._renamed.former_name(topic)
+        has_come = former is not None and former in parts.reverse.former_names
+        if has_own or may_have or has_come:
             why = HAS_OWN if has_own else may_have_own(parts.config.current.topic_set)
+            if has_come:
+                why = CAME_FROM.format(former=former)
             _LOG.error("%s: %s: not deleted on the target: %s", self._name, topic, why)
             parts.orders.want_anew_no_more(topic)
             return False

@@ -6,7 +6,9 @@ mirror the source's topic anew, beside the copy that has all of it. So
 
 1. its partitions stop as COPY_RENAMED, and no topic of the new name is made or changed;
 2. somebody gives it the former name back, in the file; or has it mirrored anew under the new one
-   (`mirror restart --from-earliest`), by which the map forgets the copy; or deletes the copy.
+   (`mirror restart --from-earliest`), by which the map forgets the copy; or deletes the copy. It is
+   not mirrored anew where the source has records that came from the copy: nothing that a mirror
+   has brought is sent on, so the new copy would lack them.
 
 Brokers before Kafka 2.8 tell no ids, and there nothing of this is seen.
 """
@@ -45,6 +47,10 @@ class RenamedCopies:
             if (name := names.get(topic_id)) is not None
             and name != self._names.on_target(partition.topic)
         }
+
+    def former_name(self, topic: str) -> str | None:
+        """Return what the copy of a source topic is called, where the file calls it otherwise."""
+        return self._elsewhere.get(topic)
 
     def __contains__(self, topic: object) -> bool:
         """Whether the copy of a source topic lies elsewhere."""

@@ -1,6 +1,6 @@
 """How promotions go: the section `failover`, with those within it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
@@ -169,6 +169,7 @@ def read_failover(
     named = failover.sets
     if failover.rehearsal is not None:
         failover = replace(failover, sets=named.with_rehearsal())
+    _refuse_renamed_canary(section, failover.canary, flows or ())
     beside = {"automatic": failover.automatic, "canary": failover.canary}
     refuse_unfit(section, failover.sets, clusters, flows or (), beside)
     refuse_shared_ports(section, named, failover.bootstrap)
@@ -193,6 +194,17 @@ def _initial_active(
     if flows:
         top.complain("failover", "initial_active must say which site is active at first")
     return ""
+
+
+def _refuse_renamed_canary(
+    section: Section, canary: CanaryConfig | None, flows: Iterable[FlowConfig]
+) -> None:
+    """Complain of a canary's topic that has another name where it is looked for."""
+    for flow in () if canary is None else flows:
+        name = None if canary is None else flow.renames.to_target.get(canary.topic)
+        if name is not None:
+            told = f"{flow.name} calls it {name!r} on {flow.target}: a canary keeps its name"
+            section.complain("canary.topic", told)
 
 
 def _loss_budget(section: Section) -> LossBudget:

@@ -272,15 +272,10 @@ class FlowConfig:
         """Whether it rests unless its source is the active site.
 
         A flow runs always where applications write to both sites: with `active_active`, and with
-        prefixed names, by which records of each site have a topic to themselves. It does with given
-        names, too. A promotion refuses all three.
+        prefixed names, by which records of each site have a topic to themselves. A promotion
+        refuses both.
         """
-        return not self.is_active_active and self.keeps_names
-
-    @property
-    def keeps_names(self) -> bool:
-        """Whether every topic is called the same on both sites."""
-        return not (self.is_prefixed or self.renames)
+        return not (self.is_active_active or self.is_prefixed)
 
     @property
     def isolation_level(self) -> int:
@@ -321,6 +316,10 @@ class FlowConfig:
         """Whether a topic of the target is the copy of one that `moves`, by the target's name."""
         source_topic = self.names.on_source(topic)
         return source_topic is not None and self.moves(source_topic)
+
+    def moves_at(self, site: str, topic: str) -> bool:
+        """Whether a promotion moves a topic, by its name on that end of the flow."""
+        return self.moves(topic) if site == self.source else self.brings(topic)
 
     def is_heartbeats(self, topic: str) -> bool:
         """Whether a topic is mirrored as MirrorMaker's heartbeats, whatever the patterns say."""

@@ -1,7 +1,10 @@
-"""Renames beside the other flows of a file: whose topic a name is, and whether it comes back. Pure.
+"""Renames beside the other flows of a file: whose topic a name is, and where its records come back.
 
-A renamed topic goes one way. By a flow back its records would come home into another topic, and
-from there go out again.
+    dc1   orders ───────► orders-eu   dc2       rename: {orders: orders-eu}
+          orders ◄─────── orders-eu             rename: {orders-eu: orders}
+
+Where a flow back is configured, it turns each name round. By any other name records would come
+home into a topic that they are not from, and from there go out again. Pure.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +20,7 @@ def why_unfit(flow: FlowConfig, flows: Sequence[FlowConfig]) -> Iterator[tuple[s
             continue
         for other in flows:
             if (other.source, other.target) == (flow.target, flow.source):
-                wrong = _why_not_back(other, topic, name)
+                wrong = _why_not_back(flow, other, topic, name)
             elif other.target == flow.target and other is not flow and other.brings(name):
                 wrong = f"{other.name} brings a topic of the name {name!r} to {flow.target}, too"
             else:
@@ -26,17 +29,25 @@ def why_unfit(flow: FlowConfig, flows: Sequence[FlowConfig]) -> Iterator[tuple[s
                 yield topic, wrong
 
 
-def _why_not_back(back: FlowConfig, topic: str, name: str) -> str | None:
-    """Return what the flow back would bring of a renamed topic, or into it."""
+def _why_not_back(flow: FlowConfig, back: FlowConfig, topic: str, name: str) -> str | None:
+    """Return what would come of a renamed topic by the flow back that is not that topic again."""
     if back.mirrors(name):
-        return (
-            f"{back.name} would bring {name!r} back, and a flow with renamed topics goes one way:"
-            f" leave {name!r} out of its `topics`"
-        )
+        if flow.is_prefixed or back.is_prefixed:
+            return (
+                f"{back.name} mirrors {name!r} as well, and with `names: prefixed` both directions"
+                f" run at once: leave {name!r} out of its `topics`"
+            )
+        home = back.names.on_target(name)
+        if home != topic:
+            return (
+                f"{back.name} would bring {name!r} back as {home!r}: give it"
+                f" `rename: {{{name}: {topic}}}`, or leave {name!r} out of its `topics`"
+            )
+        return None
     other = back.names.on_source(topic)
     if other is not None and back.mirrors(other):
         return (
             f"{back.name} brings {other!r} into {topic!r}, whose records go out again as {name!r}:"
-            f" leave {other!r} out of its `topics`"
+            f" give it `rename: {{{name}: {topic}}}`, or leave {other!r} out of its `topics`"
         )
     return None

@@ -110,6 +110,17 @@ class TopicNames:
         source = self.on_source(topic)
         return source if source is not None and self.comes_back(source) else None
 
+    def turned_round(self) -> "TopicNames":
+        """Return the names of the way back, of a flow without a prefix."""
+        assert not self.is_prefixed, "what is prefixed does not come back"
+        return TopicNames(
+            source=self.target,
+            target=self.source,
+            separator=self.separator,
+            has_heartbeats=self.has_heartbeats,
+            renames=Renames(self.renames.to_source),
+        )
+
     @property
     def way_home(self) -> Callable[[str], str | None] | None:
         """Return ``home``; None where a topic has one name on both sites, which spares asking."""

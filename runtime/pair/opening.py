@@ -1,5 +1,6 @@
 """Look at the witness and at both clusters before acting, and make the witness at a first start."""
 
+import re
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -130,7 +131,7 @@ async def _with_rivals(
     ]
     flows = [flow for flow in configuration.flows if name in {flow.source, flow.target}]
     topics = [topic.name for topic in view.topics.values() if not topic.is_internal]
-    ours = sorted(topic for topic in topics if any(flow.moves(topic) for flow in flows))
+    ours = sorted(topic for topic in topics if any(flow.moves_at(name, topic) for flow in flows))
     try:
         return replace(seen, rivals=await find_rivals(others, ours))
     except RivalsUnknown as unknown:
@@ -395,7 +396,9 @@ def evidence_of(
 
 
 def _patterns(flow: FlowConfig) -> Patterns:
+    """Return the patterns of a flow's topics, and the names that it gives some on its target."""
+    given = (re.escape(name) for name in sorted(flow.renames.to_source))
     return Patterns(
-        include=tuple(pattern.pattern for pattern in flow.topics.include),
+        include=(*(pattern.pattern for pattern in flow.topics.include), *given),
         exclude=tuple(pattern.pattern for pattern in flow.topics.exclude),
     )

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.configuration.flow_section import PatternSet
+from runtime.configuration.topic_names import Renames
 from runtime.topic_patterns import (
     LARGEST,
     NO_PATTERNS,
@@ -30,12 +31,20 @@ def patterns(*include: str, exclude: tuple[str, ...] = ()) -> PatternSet:
     )
 
 
-@given(names)
-def test_the_patterns_say_the_same_as_the_flow_of_any_name(topic: str) -> None:
-    flow = replace(FLOW, topics=patterns("orders.*", ".*a.*", exclude=("orders-a",)))
-    assert decode_patterns(encode_patterns(moving_patterns(flow))).matches(topic) == flow.moves(
-        topic
-    )
+@given(names, st.dictionaries(names, names, max_size=3))
+def test_the_patterns_say_the_same_as_the_flow_of_any_name_on_each_site(
+    topic: str, given_names: dict[str, str]
+) -> None:
+    flow = replace(FLOW, topics=patterns("orders.*", ".*a.*", "dc1", exclude=("orders-a",)))
+    named = {
+        name: one
+        for one, name in given_names.items()
+        if flow.moves(one) and not flow.names.is_internal(name) and name != "orders-a"
+    }
+    flow = replace(flow, renames=Renames({one: name for name, one in named.items()}))
+    for site, is_moved in ((flow.source, flow.moves(topic)), (flow.target, flow.brings(topic))):
+        found = decode_patterns(encode_patterns(moving_patterns(flow, site)))
+        assert found.matches(topic) == is_moved, (site, flow.renames)
 
 
 def test_a_text_survives_and_no_patterns_are_an_empty_one() -> None:

@@ -4,7 +4,7 @@ A map says where a copy lies; whether the mirror's batch lies there, the other l
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from failover.serve.peek.look import PeekedRecord
@@ -12,13 +12,14 @@ from failover.sites.map_follower import MapFollower
 from failover.sites.opening import flow_between, open_site
 from failover.sites.site import Site, brief
 from offset_translation.copies import NoCopy, copy_of, original_of
+from offset_translation.renamed_keys import Renaming
 from offset_translation.topic_identity import is_recreated
 from runtime.configuration.config import Configuration, FlowConfig
+from runtime.configuration.topic_names import TopicNames
 from runtime.configuration.witness_session import open_witness
 from runtime.coordination.map_registry import WitnessWriters
 from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperFault
 from wire.net import NetworkFault
-from wire.net.operations import read_partition
 from wire.net.side_by_side import ask_each
 from wire.record_batch import CorruptBatch
 from wire.topic_partition import TopicPartition
@@ -35,6 +36,8 @@ class Counterpart:
     site: str
     offset: int | None = None
     why_not: str = ""
+    topic: str | None = None
+    """The topic's name there, where it has another."""
 
 
 async def find_counterparts(
@@ -57,7 +60,8 @@ async def find_counterparts(
         why = _cannot(ways, name)
         try:
             if why is None and records:
-                for offset, one in (await _on(of_set, site, name, place, records)).items():
+                asked = _Asked(of_set, site, name, place, ways)
+                for offset, one in (await _on(asked, records)).items():
                     found[offset].append(one)
         except (NetworkFault, ZooKeeperFault) as fault:
             why = brief(fault)
@@ -75,54 +79,76 @@ def _ways(
         flow_between(configuration, here, there),
         flow_between(configuration, there, here),
     )
-    out, back = (one if one is not None and one.mirrors(topic) else None for one in both)
-    return out, back
+    out, back = both
+    is_out = out is not None and out.mirrors(topic)
+    return out if is_out else None, back if _brings(back, topic) else None
+
+
+def _brings(back: FlowConfig | None, topic: str) -> bool:
+    """Tell whether a flow mirrors something into a topic of this name."""
+    source = None if back is None else back.names.on_source(topic)
+    return back is not None and source is not None and back.mirrors(source)
 
 
 def _cannot(ways: Sequence[FlowConfig | None], name: str) -> str | None:
-    for flow in ways:
-        if flow is not None and not flow.keeps_names:
-            by = "names: prefixed" if flow.is_prefixed else "rename"
-            return f"topics have other names on {name} (`{by}`)"
+    if any(flow is not None and flow.is_prefixed for flow in ways):
+        return f"topics have other names on {name} (`names: prefixed`)"
     return None
 
 
-async def _on(
-    configuration: Configuration,
-    site: Site,
-    name: str,
-    place: TopicPartition,
-    records: Sequence[PeekedRecord],
-) -> Mapping[int, Counterpart]:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A partition of one site, and the other site with the flows that lead there and back."""
+
+    configuration: Configuration
+    site: Site
+    name: str
+    place: TopicPartition
+    ways: tuple[FlowConfig | None, FlowConfig | None]
+
+    @property
+    def names(self) -> TopicNames | None:
+        """Return the other site's names of our topics; None where they are ours."""
+        out, back = self.ways
+        if out is not None:
+            return out.names if out.renames else None
+        return back.names.turned_round() if back is not None and back.renames else None
+
+
+async def _on(asked: _Asked, records: Sequence[PeekedRecord]) -> Mapping[int, Counterpart]:
     """Return the counterparts on one other site; raises NetworkFault and ZooKeeperFault."""
+    configuration, (out, back) = asked.configuration, asked.ways
     async with (
         open_witness(configuration.coordination) as zookeeper,
-        open_site(configuration.clusters[name]) as other,
+        open_site(configuration.clusters[asked.name]) as opened,
     ):
+        other = replace(opened, names=asked.names)
+        home = None if back is None or not back.renames else back.names.on_target
         maps = PartitionMaps(
-            place=place,
-            site=site,
+            place=asked.place,
+            site=asked.site,
             other=other,
-            out=await _followed(configuration, zookeeper, site.name, other, place),
-            back=await _followed(configuration, zookeeper, name, site, place),
+            out=None if out is None else await _followed(asked, zookeeper, out, other),
+            back=None
+            if back is None
+            else await _followed(asked, zookeeper, back, asked.site, home),
         )
         return await maps.find(records)
 
 
 async def _followed(
-    configuration: Configuration,
+    asked: _Asked,
     zookeeper: ZooKeeper,
-    source: str,
+    flow: FlowConfig,
     target: Site,
-    place: TopicPartition,
-) -> MapFollower | None:
-    """Return the map of what comes from a site, as it is now; None where no flow brings it."""
-    flow = flow_between(configuration, source, target.name)
-    if flow is None or not flow.mirrors(place.topic):
-        return None
-    writers = WitnessWriters(zookeeper, configuration.coordination.paths, source, target.name)
-    follower = MapFollower(target, source, writers, topic_set=configuration.topic_set)
-    await follower.refresh([place])
+    names: Renaming | None = None,
+) -> MapFollower:
+    """Return the map of what a flow brings, as it is now."""
+    configuration = asked.configuration
+    writers = WitnessWriters(zookeeper, configuration.coordination.paths, flow.source, flow.target)
+    topic_set = configuration.topic_set
+    follower = MapFollower(target, flow.source, writers, topic_set=topic_set, names=names)
+    await follower.refresh([asked.place])
     return follower
 
 
@@ -175,14 +201,16 @@ class PartitionMaps:
         if wanted is not None and writer not in wanted:
             why = f"at offset {answer:,}, where its copy would lie, is a record of another writer"
             return self._unknown(why)
-        return Counterpart(site=self.other.name, offset=answer)
+        there = self.other.topic_here(self.place.topic)
+        topic = None if there == self.place.topic else there
+        return Counterpart(site=self.other.name, offset=answer, topic=topic)
 
     async def _writer_at(self, offset: int) -> int | None:
         """Return whose batch has this offset on the other site; None if none has it any more."""
         start = (await self.other.starts([self.place]))[self.place]
         if offset < start:
             return None
-        reader = read_partition(self.other.cluster, *self.place, offset, offset + 1)
+        reader = self.other.read(self.place, offset, offset + 1)
         reader.fetch_bytes = ONE_BATCH_BYTES
         try:
             async for header, _ in reader:

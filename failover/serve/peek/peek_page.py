@@ -223,8 +223,10 @@ def _counterparts(found: PeekAnswer, record: PeekedRecord) -> Sequence[str]:
 def _counterpart(question: PeekQuestion, one: Counterpart) -> str:
     if one.offset is None:
         return f"{shown(one.site)}: {unknown(one.why_not)}"
-    address = address_of(question.place, one.site, offset=one.offset)
-    return f'<a href="{escape(address)}">{shown(one.site)}, offset {one.offset:,}</a>'
+    place = question.place if one.topic is None else question.place._replace(topic=one.topic)
+    address = address_of(place, one.site, offset=one.offset)
+    named = "" if one.topic is None else f"{shown(one.topic)}, "
+    return f'<a href="{escape(address)}">{shown(one.site)}, {named}offset {one.offset:,}</a>'
 
 
 # --- the form -------------------------------------------------------------------------------------

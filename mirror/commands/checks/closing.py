@@ -20,7 +20,8 @@ async def closing(flow: FlowConfig, links: Links, topics: Collection[str]) -> li
         return []
     lines = await _of_site(flow, flow.source, links.source_admin, topics)
     try:
-        there = (await links.target_admin.metadata(refresh=True)).topics.keys() & set(topics)
+        copies = set(map(flow.names.on_target, topics))
+        there = (await links.target_admin.metadata(refresh=True)).topics.keys() & copies
     except NetworkFault as fault:
         return [*lines, f"warning: whether {flow.target} can be closed is not known: {fault}"]
     return [*lines, *await _of_site(flow, flow.target, links.target_admin, there)]
@@ -33,7 +34,7 @@ async def _of_site(
         why = await why_unfenceable(cluster, topics)
         if why is not None:
             return [f"warning: {site} cannot be closed for writes: {why}"]
-        wanted = bars(moving_patterns(flow), is_moving=True)
+        wanted = bars(moving_patterns(flow, site), is_moving=True)
         creatable = await why_creatable(cluster, wanted)
     except NetworkFault as fault:
         return [f"warning: whether {site} can be closed is not known: {fault}"]

@@ -14,8 +14,7 @@ clusters:
   dc1: {bootstrap: ["k:9092"], security_protocol: SASL_SSL, sasl: {mechanism: PLAIN, username: u, password: p}}
   dc2: {bootstrap: ["k:9092"], security_protocol: SASL_SSL, sasl: {mechanism: OAUTHBEARER, token_command: [c]}}
 flows:
-  - {source: dc1, target: dc2, topics: {include: o.*}, throttle: {topics: {"pattern": 1048576}}}
-  - {source: dc2, target: dc1, topics: {include: topic}, rename: {topic: given}}
+  - {source: dc1, target: dc2, throttle: {topics: {"pattern": 1048576}}, rename: {topic: given}}
 coordination: {zookeeper: "w:2181", auth: {username: u, password: p}, tls: {check_hostname: true}}
 failover:
   initial_active: dc1

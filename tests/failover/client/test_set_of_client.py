@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from failover.client.set_of_client import configuration_of_set
-from runtime.configuration.config import ConfigurationError
+from failover.client.set_of_client import configuration_of_set, require_one_name
+from runtime.configuration.config import ConfigurationError, load
 from runtime.configuration.topic_sets import NO_SETS
+from tests.dc_yaml import dc_yaml, flow
 from tests.with_sets import with_sets
 
 
@@ -58,3 +59,14 @@ def test_without_sets_in_the_file_nobody_names_one(tmp_path: Path) -> None:
     assert configuration_of_set(whole, None, ("pay.in", "orders")) is whole
     with pytest.raises(ConfigurationError, match="topic_set is 'payments': a client takes"):
         configuration_of_set(whole, "payments")
+
+
+@pytest.mark.parametrize("topic", ["orders", "orders-eu"])
+def test_a_topic_of_another_name_elsewhere_is_refused(tmp_path: Path, topic: str) -> None:
+    file = tmp_path / "dc.yaml"
+    file.write_text(dc_yaml(flow("dc1", "dc2", rename={"orders": "orders-eu"})))
+    whole = load(file)
+    require_one_name(whole, ["clicks"])
+    told = r"orders is orders-eu on dc2 .*, and this client asks for " + topic
+    with pytest.raises(ConfigurationError, match=told):
+        require_one_name(whole, ["clicks", topic])

@@ -28,6 +28,14 @@ def unfinished(kind: PromotionKind, *done: StepName, site: str = "dc2") -> Journ
     return journal
 
 
+def test_names_that_applications_do_not_find_are_told_before_a_promotion() -> None:
+    plan = decide(replace(ALL_WELL, renamed={"orders": "orders-eu"}), PLANNED)
+    assert isinstance(plan, Plan)
+    told = "  names    on dc2 orders is orders-eu: applications have to ask for these"
+    assert told in describe(plan)
+    assert plan_document(plan)["renamed"] == {"orders": "orders-eu"}
+
+
 def test_a_planned_promotion_moves_everything_and_knows_its_lag() -> None:
     plan = decide(ALL_WELL, PLANNED)
     assert isinstance(plan, Plan)

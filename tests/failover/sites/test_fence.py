@@ -76,7 +76,7 @@ async def test_a_topic_made_behind_the_fence_takes_no_write_until_it_is_lifted(
     with run_cluster(tmp_path, shares_zookeeper=True) as cluster:
         create_topic(cluster, "orders", 3)
         async with site_of(cluster) as site:
-            fence = fence_of(flow, ["orders"], "mirror-dc2-dc1", sends_away=True)
+            fence = fence_of(flow, flow.source, ["orders"], "mirror-dc2-dc1", sends_away=True)
             fence = await as_allowed(site.cluster, fence)
             await set_fence(site.cluster, fence)
             await wait_holds(site.cluster, PLACES)

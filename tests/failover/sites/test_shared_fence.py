@@ -56,7 +56,7 @@ def parts(
 def own_fence(whole: Configuration, name: str, site: str, *, is_moving: bool = False) -> Fence:
     [flow] = [flow for flow in whole.of_set(name).flows if flow.source == site]
     topics = [topic for topic in TOPICS if flow.moves(topic)]
-    return fence_of(flow, topics, f"mirror-{other(site)}-{site}", is_moving=is_moving)
+    return fence_of(flow, site, topics, f"mirror-{other(site)}-{site}", is_moving=is_moving)
 
 
 def test_what_another_set_has_closed_stays_closed_when_one_is_opened(whole: Configuration) -> None:

@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from failover.moving.leaving import wait_left
 from failover.sites.site import Site
 from runtime.configuration.config import PatternSet
+from runtime.configuration.topic_names import Renames
 from tests.doubles.fake_cluster import FakePartition, run_fake_cluster
+from tests.failover.plans import FLOW
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
 from wire.messages.consumer_group_describe import (
@@ -119,3 +122,25 @@ async def test_a_partition_that_was_not_there_is_looked_for_again() -> None:
             assert await site.known_ends(asked) == {("orders", 0): 0}
             orders.partitions[1] = FakePartition(0, end=3)
             assert await site.known_ends(asked) == {("orders", 0): 0, ("orders", 1): 3}
+
+
+RENAMED = replace(FLOW, topics=EVERYTHING, renames=Renames({"orders": "orders-eu"}))
+
+
+async def test_a_site_with_names_is_asked_and_answers_by_those_of_the_flows_source() -> None:
+    async with run_fake_cluster() as fake:
+        orders = fake.create_topic("orders-eu", 0)
+        orders.partitions[0].end = 7
+        fake.create_topic("orders", 0).partitions[0].end = 9  # dc2's own, which nobody mirrors
+        fake.create_topic("clicks", 0).partitions[0].end = 3
+        async with open_cluster(fake.bootstrap, client_id="failover") as opened:
+            here = Site(name="dc2", cluster=opened)
+            site = replace(here, names=RENAMED.names)
+            moved, clicks = TopicPartition("orders", 0), TopicPartition("clicks", 0)
+            assert await site.partitions(RENAMED) == (clicks, moved)
+            assert await here.partitions(RENAMED) == (clicks, TopicPartition("orders-eu", 0))
+            assert await site.ends([moved, clicks]) == {moved: 7, clicks: 3}
+            assert await site.known_ends([moved]) == await site.stable_ends([moved]) == {moved: 7}
+            assert await site.starts([moved]) == {moved: 0}
+            assert await site.topic_ids(["orders"]) == {"orders": orders.topic_id}
+            assert await here.ends([moved]) == {moved: 9}

@@ -44,7 +44,7 @@ def moving(monkeypatch: pytest.MonkeyPatch) -> None:
         state.replay(*piece_start(*PLACE, source_start=0, place=Place(0)))
         return state
 
-    async def read_map_of(*_: object, **__: object) -> MapState:
+    async def read_map_back(*_: object) -> MapState:
         return MapState()
 
     async def positions(*_: object) -> dict[tuple[str, int], Any]:
@@ -57,7 +57,7 @@ def moving(monkeypatch: pytest.MonkeyPatch) -> None:
         "source_ends": source_ends,
         "read_target_ends": read_target_ends,
         "read_map": read_map,
-        "read_map_of": read_map_of,
+        "read_map_back": read_map_back,
         "fetch_group_offsets": positions,
         "target_positions": positions,
         "_checkpoints": checkpoints,

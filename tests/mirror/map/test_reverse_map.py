@@ -59,6 +59,7 @@ async def test_what_came_back_is_known_by_the_names_of_the_source(
         announce(dc1, 7)
         await reader.catch_up()
         assert {one.topic for one in reverse.arrived.maps} == arrived
+        assert reverse.former_names == ({"t"} if not arrived else set())
         assert reverse.loop_ids == {7}
 
 

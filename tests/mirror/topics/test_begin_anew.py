@@ -1,5 +1,6 @@
 """A topic's copy is deleted while the assignment changes."""
 
+from dataclasses import replace
 from typing import Any, cast
 from uuid import UUID
 
@@ -100,6 +101,27 @@ async def test_a_copy_that_may_hold_records_of_its_own_is_not_deleted(
     await discovery._begin_anew()
     assert not flow.orders.to_begin_anew
     assert "so it may hold records of its own; see `failover recover --believe-maps`" in caplog.text
+
+
+async def test_a_copy_of_a_former_name_that_has_come_back_is_not_mirrored_anew(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What came from there is not sent on, and the new copy would lack it."""
+    flow, partition = flow_with()
+    known = Map()
+    known.state.topic_ids["t"] = TOPIC.topic_id
+    discovery = discovery_of(flow, known)
+    former = replace(TARGET, topics={"old": replace(TOPIC, name="old")})
+    discovery._renamed.look(former, {partition.topic_partition: TOPIC.topic_id})
+    flow.reverse.note_former(["old"])
+
+    async def delete(*_: object) -> None:
+        pytest.fail("a topic of the new name was deleted")
+
+    monkeypatch.setattr(topics, "delete_topic", delete)
+    await discovery._begin_anew()
+    assert not flow.orders.to_begin_anew
+    assert "the source has records of it that came from old" in caplog.text
 
 
 class Links:

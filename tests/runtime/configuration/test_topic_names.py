@@ -191,8 +191,7 @@ def test_names_are_given_beside_a_prefix_and_go_before_it(tmp_path: Path) -> Non
         copies = [*map(flow.names.on_target, topics)]
         assert copies == ["orders-eu", "invoices", "as-it-is", other]
         assert [*map(flow.brings, copies)] == [True] * 4
-        assert not flow.keeps_names
-    assert not flow.heeds_promotions
+        assert flow.heeds_promotions != flow.is_prefixed
 
 
 def test_a_topic_whose_name_was_given_away_is_not_mirrored(tmp_path: Path) -> None:
@@ -229,7 +228,26 @@ def test_names_that_no_copy_can_have_are_refused(tmp_path: Path, renames: str, t
         (", topics: {include: clicks}", "", "dc1->dc2 mirrors no topic of this name"),
         (", active_active: true", "", "rename: cannot be beside `active_active: true` yet"),
         ("", "- {source: dc3, target: dc2}", "dc3->dc2 brings a topic of the name 'orders-eu'"),
-        ("", "- {source: dc2, target: dc1}", "dc2->dc1 would bring 'orders-eu' back"),
+        (
+            "",
+            "- {source: dc2, target: dc1}",
+            "would bring 'orders-eu' back as 'orders-eu': give it `rename: {orders-eu: orders}`",
+        ),
+        (
+            "",
+            "- {source: dc2, target: dc1, rename: {orders-eu: orders-b}}",
+            "dc2->dc1 would bring 'orders-eu' back as 'orders-b'",
+        ),
+        (
+            ", names: prefixed",
+            "- {source: dc2, target: dc1, names: prefixed}",
+            "with `names: prefixed` both directions run at once: leave 'orders-eu' out",
+        ),
+        (
+            ", topics: {include: [orders, b]}",
+            "- {source: dc2, target: dc1, topics: {include: x}, rename: {x: orders}}",
+            "dc2->dc1 brings 'x' into 'orders'",
+        ),
         (
             "",
             "- {source: dc2, target: dc1, topics: {include: orders}}",
@@ -243,6 +261,30 @@ def test_names_that_are_others_or_come_back_as_another_are_refused(
     assert told in refused(tmp_path, "orders: orders-eu", more, others)
 
 
-def test_a_flow_back_may_leave_renamed_topics_alone(tmp_path: Path) -> None:
-    others = "- {source: dc2, target: dc1, topics: {include: clicks}}"
-    assert len(read(tmp_path, "orders: orders-eu", "", others).flows) == 2
+def test_a_flow_back_turns_names_round_or_leaves_renamed_topics_alone(tmp_path: Path) -> None:
+    for settings in ("topics: {include: clicks}", "rename: {orders-eu: orders}"):
+        others = f"- {{source: dc2, target: dc1, {settings}}}"
+        away, back = read(tmp_path, "orders: orders-eu", "", others).flows
+        assert (away.names.home("orders-eu"), away.heeds_promotions) == ("orders", True)
+        if back.renames:
+            turned = away.names.turned_round()
+            assert (back.names, turned.home("orders")) == (turned, "orders-eu")
+
+
+def test_renames_beside_what_goes_by_one_name_are_refused(tmp_path: Path) -> None:
+    for more, told in (
+        (
+            "sets: {payments: {topics: pay.*}}",
+            "go by one name of a topic, and dc1->dc2 has `rename`",
+        ),
+        ("canary: {topic: orders}", "failover.canary.topic: dc1->dc2 calls it 'orders-eu' on dc2"),
+    ):
+        file = tmp_path / "dc.yaml"
+        file.write_text(
+            FILE.format(renames="orders: orders-eu", more="", others="")
+            .replace(', dc3: {bootstrap: "c:1"}', "")
+            .replace("initial_active: dc1", f"initial_active: dc1, {more}")
+        )
+        with pytest.raises(ConfigurationError) as wrong:
+            load(file)
+        assert told in str(wrong.value)
