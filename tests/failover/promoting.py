@@ -176,6 +176,17 @@ def open_witness(hosts: str, path: str, **settings: Any) -> Iterator[WitnessView
         client.close()
 
 
+@contextmanager
+def serving(file: Path) -> Iterator[None]:
+    """Run `failover serve` until the block ends."""
+    program = failover("serve", str(file))
+    try:
+        yield
+    finally:
+        program.process.terminate()
+        program.finish(60)
+
+
 def wait_mirroring(file: Path, seconds: float = 20) -> None:
     """Wait until a daemon has announced itself for the flow to dc2.
 

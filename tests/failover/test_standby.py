@@ -1,31 +1,18 @@
 """The standby takes no writes but the mirror's, from the first start on."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
 
 import pytest
 from confluent_kafka import KafkaError, Producer
 
-from tests.failover.promoting import failover, run_mirror, tell, wait_mirroring
+from tests.failover.promoting import run_mirror, serving, tell, wait_mirroring
 from tests.failover.two_sites import QUIET, Sites, create_topic, pause, produce, wait_length
 
 pytestmark = pytest.mark.integration
 
 
 TOPIC = "standby-orders"
-
-
-@contextmanager
-def serving(file: Path) -> Iterator[None]:
-    """Run `failover serve` until the block ends."""
-    program = failover("serve", str(file))
-    try:
-        yield
-    finally:
-        program.process.terminate()
-        program.finish(60)
 
 
 def is_refused(bootstrap: str) -> bool:

@@ -2,17 +2,28 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
+from failover.journal.steps import ORDER, PromotionKind, StepName
 from tests.auditing import audited, compared
 from tests.clusters import RunningCluster
 from tests.commands import run_mirror_command
 from tests.dc_yaml import dc_yaml, flow
 from tests.failover.both_ways import go_on_reading, promote, wait_logged
-from tests.failover.promoting import run_mirror, tell, wait_mirroring
+from tests.failover.promoting import (
+    end_lease,
+    failover,
+    kill_at,
+    open_witness,
+    run_mirror,
+    serving,
+    tell,
+    wait_mirroring,
+)
 from tests.failover.set_aside import divergence, lines_of, restart, set_aside
 from tests.failover.two_sites import (
     QUIET,
@@ -22,6 +33,7 @@ from tests.failover.two_sites import (
     commit_by_hand,
     committed,
     create_topic,
+    pause,
     produce,
     read_all,
     run_sites,
@@ -158,3 +170,44 @@ def test_what_was_lost_with_dc1_is_listed_set_aside_and_explained_under_both_nam
     assert told_by_flow["dc1->dc2"]["explained"] == 7
     done = run_mirror_command("translate", "tail:0:77", file, "--flow", "dc1->dc2")
     assert done.stdout == "dc1 tail:0:77 -> dc2 tail-eu:0:70 (exact)\n", done.stderr
+
+
+def test_a_closed_standby_an_abort_and_killed_controllers_go_by_the_names_of_each_site(
+    sites: Sites, tmp_path: Path
+) -> None:
+    create_topic(sites.dc1, "kills")
+    create_topic(sites.dc2, "kills")  # dc2's own, which no flow knows of
+    file = configure(sites, tmp_path, "kills", "kills-eu")
+    with run_mirror(file), open_witness(sites.witness, "/kills") as witness:
+        wait_mirroring(file)
+        produce(sites.dc1, "kills", range(30))
+        commit_by_hand(sites.dc1, "readers", "kills", 12)
+        wait_length(sites.dc2, "kills-eu", 30)
+        with serving(file):
+            deadline = monotonic() + READ_TIMEOUT_S
+            while "dc2: standby, fenced: kills-eu" not in tell("status", str(file)).output:
+                assert monotonic() < deadline, tell("status", str(file))
+                pause(0.2)
+        assert is_closed(sites.dc2, "kills-eu")
+        assert not is_closed(sites.dc2, "kills")
+        assert kill_at(witness, failover("promote", "dc2", str(file)), StepName.OPEN_TARGET)
+        end_lease(witness)
+        aborted = tell("abort", str(file))
+        assert aborted.status == 0, aborted
+        assert is_closed(sites.dc2, "kills-eu")
+        produce(sites.dc1, "kills", range(30, 40))
+        wait_length(sites.dc2, "kills-eu", 40)
+        killed = []
+        for step in ORDER[PromotionKind.PLANNED]:
+            if kill_at(witness, failover("promote", "dc2", str(file), niceness=10), step, 2):
+                killed.append(step)
+            end_lease(witness)
+        assert len(killed) > 5, killed
+        promote("dc2", file)
+        assert is_closed(sites.dc1, "kills")
+        produce(sites.dc2, "kills-eu", range(40, 50))
+        wait_length(sites.dc1, "kills", 50)
+        assert committed(sites.dc2, "readers", "kills-eu") == 12
+    for cluster, topic in ((sites.dc1, "kills"), (sites.dc2, "kills-eu")):
+        assert values_of(read_all(cluster, topic)) == list(range(50))
+    assert len(read_all(sites.dc2, "kills")) == 1, "what was tried above, and nothing of dc1's"
