@@ -2,38 +2,26 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
 import pytest
 from confluent_kafka import (
-    Consumer,
     KafkaError,
-    KafkaException,
-    Message,
-    Producer,
-    TopicPartition,
 )
 from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
     AclOperation,
     AclPermissionType,
-    AdminClient,
-    NewTopic,
-    ResourcePatternType,
     ResourceType,
 )
 
-from failover.client.faults import code_of
 from failover.journal.steps import StepName
 from tests.clusters import RunningCluster
 from tests.dc_yaml import dc_yaml, flow
+from tests.failover.by_rights import BY_RIGHTS, GROUP, NONE, REFUSED, SiteByRights
 from tests.failover.held import held_promotion
 from tests.failover.promoting import tell
 from tests.failover.two_sites import (
-    QUIET,
     commit_by_hand,
     committed,
     create_topic,
@@ -42,23 +30,13 @@ from tests.failover.two_sites import (
 )
 from tests.failover.two_sites import read_all as read_as_administrator
 from tests.mirror.daemon import run_mirror, wait_until
-from tests.secured_cluster import USER, SecuredCluster, run_secured_cluster
+from tests.secured_cluster import USER, run_secured_cluster
 from wire.acls import CLUSTER_NAME
 
 pytestmark = pytest.mark.integration
 
 TOPIC: Final = "moving"
-GROUP: Final = "movers"
-TIMEOUT_S: Final = 60
 PATTERNS: Final = [f"{TOPIC}.*", "(yet|another).kind"]
-NONE: Final = 0
-REFUSED: Final = KafkaError.TOPIC_AUTHORIZATION_FAILED
-BY_RIGHTS: Final = {
-    "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
-    "super.users": "User:ANONYMOUS",
-    "write.fence.enable": "false",
-}
-"""Our programs come over the listener without SASL, and applications over one with it."""
 OFTEN: Final[dict[str, Any]] = {
     "discovery_interval_ms": 300,
     "group_offsets_interval_ms": 300,
@@ -66,100 +44,8 @@ OFTEN: Final[dict[str, Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
-    """A bundled site, as our programs and as applications see it."""
-
-    secured: SecuredCluster
-
-    @property
-    def cluster(self) -> RunningCluster:
-        """Return it for helpers that want its address alone."""
-        return cast("RunningCluster", self.secured)
-
-    @property
-    def admin(self) -> AdminClient:
-        return AdminClient({"bootstrap.servers": self.secured.bootstrap, **QUIET})
-
-    def give(self, kind: ResourceType, name: str, *what: AclOperation) -> None:
-        """Let applications do something."""
-        admin = self.admin  # kept until it has answered
-        literal, allow = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
-        entries = [AclBinding(kind, name, literal, f"User:{USER}", "*", one, allow) for one in what]
-        for given in admin.create_acls(entries).values():
-            given.result(TIMEOUT_S)
-
-    def held(self) -> set[tuple[str, AclOperation, AclPermissionType]]:
-        """Return who may do what with the topic, and who may not."""
-        return {
-            (
-                entry.principal,
-                AclOperation(entry.operation),
-                AclPermissionType(entry.permission_type),
-            )
-            for entry in self.entries(AclPermissionType.ANY)
-            if (entry.restype, entry.name) == (ResourceType.TOPIC, TOPIC)
-        }
-
-    def entries(self, permission: AclPermissionType = AclPermissionType.DENY) -> list[AclBinding]:
-        """Return what is denied, or more."""
-        admin = self.admin
-        anybody: Any = None  # the types do not know that null matches anything
-        every = AclBindingFilter(
-            ResourceType.ANY,
-            anybody,
-            ResourcePatternType.ANY,
-            anybody,
-            anybody,
-            AclOperation.ANY,
-            permission,
-        )
-        return list(admin.describe_acls(every).result(TIMEOUT_S))
-
-    def create(self, topic: str) -> int:
-        """Make a topic as an application does; return the error's number."""
-        admin = AdminClient(self.secured.client("SASL_PLAINTEXT"))
-        try:
-            admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(TIMEOUT_S)
-        except KafkaException as error:
-            return code_of(error)
-        return NONE
-
-    def create_by_writing(self, topic: str) -> int:
-        """Have a topic made by the first record; return the error's number."""
-        refused = self.write(b"-1", topic)
-        return NONE if refused is None else refused.code()
-
-    def denied_creation(self) -> set[str]:
-        """Return the resources on which nobody may create anything, by whichever entry."""
-        return {one.name for one in self.entries() if one.operation is AclOperation.CREATE}
-
-    def write(self, value: bytes, topic: str = TOPIC) -> KafkaError | None:
-        """Write a record as an application does; return what came of it."""
-        outcome: list[KafkaError | None] = []
-
-        def delivered(error: KafkaError | None, _: Message) -> None:
-            outcome.append(error)
-
-        producer = Producer(self.secured.client("SASL_PLAINTEXT", message_timeout_ms=20_000))
-        producer.produce(topic, value, b"k", 0, on_delivery=delivered)
-        producer.flush(TIMEOUT_S)
-        return outcome[0]
-
-    def read(self) -> bytes | None:
-        """Read the first record as an application does."""
-        settings: dict[str, Any] = {"group_id": GROUP, "enable_auto_commit": False}
-        reader = Consumer(self.secured.client("SASL_PLAINTEXT", **settings))
-        reader.assign([TopicPartition(TOPIC, 0, 0)])
-        message = reader.poll(TIMEOUT_S)
-        reader.close()
-        assert message is not None
-        assert message.error() is None, message.error()
-        return message.value()
-
-
 @pytest.fixture
-def at(tmp_path: Path, witness: str) -> Iterator[tuple[Site, Site, Path]]:
+def at(tmp_path: Path, witness: str) -> Iterator[tuple[SiteByRights, SiteByRights, Path]]:
     """Two sites with authorizers, and the programs' configuration."""
     with (
         run_secured_cluster(tmp_path, name="dc1", more=BY_RIGHTS) as dc1,
@@ -183,7 +69,7 @@ def at(tmp_path: Path, witness: str) -> Iterator[tuple[Site, Site, Path]]:
             )
         )
         create_topic(cast("RunningCluster", dc1), TOPIC)
-        yield Site(dc1), Site(dc2), file
+        yield SiteByRights(dc1, TOPIC), SiteByRights(dc2, TOPIC), file
 
 
 def fenced(file: Path) -> dict[str, list[str]]:
@@ -193,7 +79,7 @@ def fenced(file: Path) -> dict[str, list[str]]:
 
 
 def test_a_planned_promotion_closes_bundled_brokers_by_rights_and_the_way_back_opens_them(
-    at: tuple[Site, Site, Path],
+    at: tuple[SiteByRights, SiteByRights, Path],
 ) -> None:
     """The rights of applications travel with the topic; those of the fence stay at their site."""
     dc1, dc2, file = at

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AclOperation, ResourceType
 
 from failover.journal.steps import ORDER, PromotionKind, StepName
 from tests.auditing import audited, compared
@@ -14,6 +15,7 @@ from tests.clusters import RunningCluster
 from tests.commands import run_mirror_command
 from tests.dc_yaml import dc_yaml, flow
 from tests.failover.both_ways import go_on_reading, promote, wait_logged
+from tests.failover.by_rights import BY_RIGHTS, REFUSED, SiteByRights
 from tests.failover.promoting import (
     end_lease,
     failover,
@@ -40,6 +42,8 @@ from tests.failover.two_sites import (
     values_of,
     wait_length,
 )
+from tests.mirror.daemon import wait_until
+from tests.secured_cluster import run_secured_cluster
 
 pytestmark = pytest.mark.matrix(subject="Topics under other names", against="broker up")
 
@@ -52,9 +56,11 @@ def sites(witness: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Si
         yield running
 
 
-def configure(sites: Sites, folder: Path, here: str, there: str) -> Path:
+def configure(
+    sites: Sites, folder: Path, here: str, there: str, *, acls: str = "downgraded"
+) -> Path:
     """Both directions, in which one topic of dc1 has another name on dc2."""
-    often: dict[str, Any] = {"discovery_interval_ms": 200}
+    often: dict[str, Any] = {"discovery_interval_ms": 200, "acls": acls}
     file = folder / "dc.yaml"
     file.write_text(
         dc_yaml(
@@ -211,3 +217,38 @@ def test_a_closed_standby_an_abort_and_killed_controllers_go_by_the_names_of_eac
     for cluster, topic in ((sites.dc1, "kills"), (sites.dc2, "kills-eu")):
         assert values_of(read_all(cluster, topic)) == list(range(50))
     assert len(read_all(sites.dc2, "kills")) == 1, "what was tried above, and nothing of dc1's"
+
+
+def test_sites_are_closed_by_rights_to_the_names_that_they_have(
+    witness: str, tmp_path: Path
+) -> None:
+    with (
+        run_secured_cluster(tmp_path, name="dc1", more=BY_RIGHTS) as at_dc1,
+        run_secured_cluster(tmp_path, name="dc2", more=BY_RIGHTS) as at_dc2,
+    ):
+        dc1, dc2 = SiteByRights(at_dc1, "rights"), SiteByRights(at_dc2, "other")
+        file = configure(
+            Sites(dc1.cluster, dc2.cluster, witness), tmp_path, "rights", "other", acls="identical"
+        )
+        create_topic(dc1.cluster, "rights")
+        dc1.give(ResourceType.TOPIC, "rights", AclOperation.READ, AclOperation.WRITE)
+        given = dc1.held()
+        with run_mirror(file):
+            wait_mirroring(file)
+            assert dc1.write(b"0") is None
+            wait_length(dc2.cluster, "other", 1)
+            wait_until("the rights travel", lambda: dc2.held() == given)
+            for site, closed, opened in (("dc2", dc1, dc2), ("dc1", dc2, dc1)):
+                promote(site, file)
+                assert (closed.denied_creation(), opened.denied_creation()) == (
+                    {closed.topic},
+                    set(),
+                )
+                assert closed.held() > given
+                assert opened.held() == given
+                refused = closed.write(b"-1")
+                assert refused is not None
+                assert refused.code() == REFUSED
+                assert opened.write(b"1") is None
+            wait_length(dc2.cluster, "other", 3)
+            wait_length(dc1.cluster, "rights", 3)
