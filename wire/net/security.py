@@ -209,6 +209,20 @@ class Security:
         return replace(self, client=self.client.no_slower(request_timeout_ms))
 
     @property
+    def principal(self) -> str | None:
+        """Return whom brokers take us for, as `User:NAME`, by their defaults.
+
+        None where they have it from a certificate, a token or a ticket that we do not look into.
+        """
+        if isinstance(self.sasl, Sasl):
+            return f"User:{self.sasl.username}"
+        if self.sasl is not None:
+            return None
+        tls = self.tls
+        has_certificate = tls is not None and (tls.certificate or tls.keystore) is not None
+        return None if has_certificate else "User:ANONYMOUS"
+
+    @property
     def protocol(self) -> str:
         """Return Kafka's name of it, as in ``security.protocol``."""
         encryption = "PLAINTEXT" if self.tls is None else "SSL"

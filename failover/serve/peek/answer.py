@@ -46,6 +46,8 @@ class PeekAnswer:
     fault: str | None = None
     code: ErrorCode | None = None
     """By what the brokers refuse."""
+    principal: str | None = None
+    """Whom the brokers of the site take us for; None where that is not known."""
     counterparts: Mapping[int, Sequence[Counterpart]] | None = None
     """By offset; None where there was no time for them."""
     took_ms: int = 0
@@ -53,9 +55,9 @@ class PeekAnswer:
 
 async def answer_question(configuration: Configuration, question: PeekQuestion) -> PeekAnswer:
     """Read the records and their counterparts; faults of the sites are part of the answer."""
-    answer = PeekAnswer(question=question)
-    began_ms = monotonic_ms()
     cluster = configuration.clusters[question.site]
+    answer = PeekAnswer(question=question, principal=cluster.security.principal)
+    began_ms = monotonic_ms()
     try:
         async with open_site(cluster) as site:
             with trio.move_on_after(RECORDS_S) as limit:

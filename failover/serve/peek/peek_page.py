@@ -1,5 +1,6 @@
 """The page of records: the form, what was looked at, each record, and the way on. Pure."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -32,10 +33,6 @@ _TONES: Final[Mapping[TransactionState, str]] = {
     TransactionState.OPEN: "unsure",
 }
 _REMEDIES: Final[Mapping[ErrorCode, str]] = {
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "The brokers do not let the user of <code>failover"
-    "</code> read this topic. Give it READ there: <code>kafka-acls --add --allow-principal User:"
-    "NAME --operation Read --topic TOPIC</code>; <code>mirror acls --program failover</code> prints"
-    " the rights to all mirrored topics.",
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This site has no such topic, or no such partition.",
     ErrorCode.LEADER_NOT_AVAILABLE: "The partition has no leader now: the page Sites has its"
     " replicas.",
@@ -93,7 +90,7 @@ def _looked(found: PeekAnswer) -> str:
     if found.fault is not None:
         name = mark("bad", found.code.name if found.code else "not read")
         what = f"<p>{name} {shown(found.fault, 600)}</p>"
-        remedy = "" if found.code is None else _REMEDIES.get(found.code, "")
+        remedy = _remedy(found)
         return f"{head}{what}<p>{remedy}</p>" if remedy else head + what
     if look is None or found.bounds is None:
         return f"{head}<p>{unknown('the log could not be read')}</p>"
@@ -112,6 +109,27 @@ def _looked(found: PeekAnswer) -> str:
         f"{f'<ul>{faults}</ul>' if faults else ''}"
         f'<p class="soft">{lies}{opened}. Took {found.took_ms:,} ms.</p>'
         f"<p>{_ways_on(question, look, found)}</p>"
+    )
+
+
+def _remedy(found: PeekAnswer) -> str:
+    """Return what to do about a refusal, "" where nothing is known."""
+    if found.code is not ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        return "" if found.code is None else _REMEDIES.get(found.code, "")
+    question, principal = found.question, found.principal
+    who = "the login of this program" if principal is None else f"<code>{shown(principal)}</code>"
+    command = shlex.join(
+        [
+            *("kafka-acls", "--add", "--allow-principal", principal or "User:NAME"),
+            *("--operation", "Read", "--topic", question.place.topic),
+        ]
+    )
+    return (
+        f"The brokers of {shown(question.site)} do not let {who}, by which"
+        f" <code>clusters.{shown(question.site)}</code> of the file logs in, read the topic"
+        f" <code>{shown(question.place.topic)}</code>. It needs READ there: <code>"
+        f"{shown(command, 600)}</code>; <code>mirror acls --program failover</code> prints the"
+        " rights to all mirrored topics."
     )
 
 

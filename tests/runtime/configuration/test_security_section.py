@@ -9,7 +9,7 @@ from runtime.configuration import security_section
 from runtime.configuration.config import ConfigurationError
 from tests.doubles.certificates import KEY_PASSWORD, Certificates
 from tests.runtime.cluster_section import cluster
-from wire.net.security import PLAINTEXT, KerberosSasl, Mechanism, Sasl, reveal
+from wire.net.security import PLAINTEXT, KerberosSasl, Mechanism, Sasl, Security, Tls, reveal
 
 SASL = '{mechanism: SCRAM-SHA-512, username: mirror, password: "%s"}'
 FROM_OUTSIDE, FROM_A_FILE = "from outside", "from a file"
@@ -194,3 +194,12 @@ def test_kerberos_takes_a_package_and_a_keytab_that_is_there(
     monkeypatch.setattr(security_section, "is_available", lambda: True)
     with pytest.raises(ConfigurationError, match=r"keytab_file: .*nowhere: No such file"):
         cluster(tmp_path, KERBEROS, "sasl: {mechanism: GSSAPI, keytab_file: nowhere}")
+
+
+def test_whom_brokers_take_us_for_is_known_of_passwords_and_of_nobody() -> None:
+    sasl = Sasl(mechanism=Mechanism.PLAIN, username="mirror", password=KEY_PASSWORD)
+    assert Security(tls=Tls(), sasl=sasl).principal == "User:mirror"
+    assert Security().principal == Security(tls=Tls()).principal == "User:ANONYMOUS"
+    certificate = Tls(certificate=Path("us.pem"))
+    assert Security(tls=certificate).principal is None
+    assert Security(tls=certificate, sasl=KerberosSasl(key="clusters.dc1")).principal is None

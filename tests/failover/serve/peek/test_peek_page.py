@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -100,9 +101,14 @@ def test_a_topic_that_may_not_be_read_is_named_with_what_to_do() -> None:
     refused = answer(
         look=None, fault="topic orders", code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, bounds=None
     )
+    refused.principal = "User:it's us"
     shown = html(peek_page(ASKED, refused))
     assert "TOPIC_AUTHORIZATION_FAILED" in shown
-    assert "kafka-acls --add" in shown
+    assert "do not let <code>User:it&#x27;s us</code>, by which" in shown
+    command = """kafka-acls --add --allow-principal 'User:it'"'"'s us' --operation Read"""
+    assert f"{escape(command)} --topic orders" in shown
+    refused.principal = None
+    assert "the login of this program" in html(peek_page(ASKED, refused))
 
 
 async def test_it_is_off_unless_topics_are_named(tmp_path: Path) -> None:
