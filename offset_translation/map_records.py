@@ -246,6 +246,15 @@ Field: TypeAlias = int | UUID | Reached | Begun
 """What a record's value holds."""
 
 
+def lost_head(start: int) -> str:
+    """Return what to say of a map topic whose log begins behind its first record."""
+    return (
+        f"begins at offset {start}: what it held before, by which positions are translated, was"
+        " deleted by retention or by somebody; delete the topic, and `mirror rebuild-map --write`"
+        " finds the map again from both logs"
+    )
+
+
 def piece_start(
     topic: str, partition: int, *, source_start: int, place: Place
 ) -> tuple[bytes, bytes]:

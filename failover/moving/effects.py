@@ -158,7 +158,8 @@ class PromotionEffects:
     async def _preflight(self, journal: Journal) -> StepOutcome:
         is_planned = journal.kind is PromotionKind.PLANNED
         looked = self.source if is_planned else self.target
-        partitions = await looked.partitions(self.flow)
+        assigned = await self._assigned()
+        partitions = await looked.partitions(self.flow, assigned)
         if not partitions and self.flow.topic_set is None:
             raise StepFailed(
                 f"no topic of the flow {self.flow.name} is on {looked.name}, so nothing moves;"
@@ -182,7 +183,8 @@ class PromotionEffects:
             topics=_counted(partitions), target_fence=tuple(fence), plain_members=plain
         ).encode()
         if journal.kind is PromotionKind.SOURCE_LOST:
-            facts = {**facts, "unmirrored": await self._unmirrored(partitions)}
+            lost = sorted(assigned.difference(partitions))
+            facts = {**facts, "unmirrored": fitting(_counted(lost), GROUPS_BYTES)}
             if self.loss is not None:
                 facts = {**facts, "loss": self.loss}
         elif stays := at_most(await find_left_behind(self.source, self.follower, partitions)):
@@ -215,17 +217,14 @@ class PromotionEffects:
             is_insisted=self.is_insisted,
         )
 
-    async def _unmirrored(self, partitions: Collection[TopicPartition]) -> dict[str, int]:
-        """Return how many partitions of each topic the mirror knew of and the target has not."""
+    async def _assigned(self) -> frozenset[TopicPartition]:
+        """Return the partitions of what moves that the mirror knew of."""
         try:
             known = await self.control.assigned()
         except WitnessGarbled as fault:
-            _LOG.warning("what the mirror knew of the lost source is not known: %s", fault)
-            return {}
-        lost = sorted(
-            partition for partition in known - set(partitions) if self.flow.moves(partition.topic)
-        )
-        return fitting(_counted(lost), GROUPS_BYTES)
+            _LOG.warning("what the mirror knew of the source is not known: %s", fault)
+            return frozenset()
+        return frozenset(partition for partition in known if self.flow.moves(partition.topic))
 
     # --- the two clients' sides of it ------------------------------------------------------------
 

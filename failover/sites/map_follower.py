@@ -14,6 +14,7 @@ from offset_translation.map_records import (
     Begun,
     RunStartKey,
     SealKey,
+    lost_head,
     map_topic_name,
     partition_of,
     run_start,
@@ -24,10 +25,12 @@ from offset_translation.map_state import MapState
 from offset_translation.offset_map import OffsetMap
 from offset_translation.renamed_keys import Renaming, renamed
 from offset_translation.runs import Place
-from offset_translation.topic_identity import NO_ID
+from offset_translation.topic_identity import NO_ID, is_recreated
 from runtime.coordination.map_registry import Anybody, MapNotWritten, append_to_map
 from runtime.coordination.map_writers import MapReading, UnbelievedRecords, Writers, note_unbelieved
 from runtime.set_option import set_option
+from wire.errors import ErrorCode
+from wire.net import RequestRefused
 from wire.net.operations import read_partition
 from wire.record_batch import BatchHeader, CorruptBatch, crc_is_valid, iterate_records
 from wire.topic_partition import TopicPartition
@@ -65,6 +68,7 @@ class MapFollower:
         self._names = names
         self._topic = map_topic_name(source_name)
         self._next = 0
+        self._topic_id = NO_ID
         self._state = MapState()
         self.target_ends: Mapping[TopicPartition, int] = {}
 
@@ -271,14 +275,22 @@ class MapFollower:
 
         What was read of a topic that has lost it is not believed: the next time begins anew.
         """
+        topic_id = (await self.target.topic_ids([self._topic])).get(self._topic, NO_ID)
         ends = await self.target.known_ends([TopicPartition(self._topic, 0)])
         end = ends.get(TopicPartition(self._topic, 0), 0)
-        if end < self._next:
+        is_another = is_recreated(self._topic_id, topic_id)
+        if end < self._next or (self._next and is_another):
             read, self._next, self._state = self._next, 0, MapState()
+            now = f"is another topic than was read up to {read}: it was made again"
+            if end < read:
+                now = (
+                    f"ends at {end}, and was read up to {read}: it was deleted, or has lost its end"
+                )
             raise SiteUnclear(
-                f"{self.target.name} {self._topic} ends at {end}, and was read up to {read}: it was"
-                " deleted, or has lost its end; restart `mirror run`, and see `mirror status`"
+                f"{self.target.name} {self._topic} {now}; restart `mirror run`, and see"
+                " `mirror status`"
             )
+        self._topic_id = topic_id
         await self._read_to(end)
 
     async def _read_to(self, end: int) -> None:
@@ -291,9 +303,15 @@ class MapFollower:
             async for header, batch in batches:
                 await self._replay(header, batch, reading)
                 self._next = header.next_offset
+        except RequestRefused as refused:
+            if refused.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
+                raise
+            where = TopicPartition(self._topic, 0)
+            start = (await self.target.starts([where]))[where]
+            raise SiteUnclear(f"{self.target.name} {self._topic}: {lost_head(start)}") from refused
         except CorruptBatch as corrupt:
-            where = f"{self.target.name} {self._topic}-0"
-            raise SiteUnclear(f"{where}: damaged batch at {self._next}: {corrupt}") from corrupt
+            log = f"{self.target.name} {self._topic}-0"
+            raise SiteUnclear(f"{log}: damaged batch at {self._next}: {corrupt}") from corrupt
         if self._state.contradictions:
             raise SiteUnclear(f"{self.target.name} {self._topic}: {self._state.contradictions[0]}")
 

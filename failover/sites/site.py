@@ -6,15 +6,18 @@ are called as the site itself calls them.
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
 from uuid import UUID
+
+import trio
 
 from runtime.configuration.config import FlowConfig
 from runtime.configuration.topic_names import TopicNames
 from wire.errors import ErrorCode
 from wire.messages.list_groups import ListedGroup
-from wire.net import Cluster, NetworkFault
+from wire.net import Cluster, ClusterView, NetworkFault
 from wire.net.held_batches import Held, held_batches
 from wire.net.operations import (
     READ_COMMITTED,
@@ -33,6 +36,8 @@ CLIENT_ID: Final = "failover"
 """The client id of all our connections. No fence lets it through, which is what a probe needs."""
 
 REQUEST_TIMEOUT_MS: Final = 5_000
+BROKERS_ASKED: Final = 3
+OPEN_WITHIN_S: Final = 1.0
 LATEST: Final = -1
 EARLIEST: Final = -2
 SHARE: Final = "share"
@@ -82,17 +87,41 @@ class Site:
             return None
         return topic if self.names is None else self.names.on_source(topic)
 
-    async def partitions(self, flow: FlowConfig) -> tuple[TopicPartition, ...]:
-        """Return every partition of the topics that a flow moves, in order."""
+    async def partitions(
+        self, flow: FlowConfig, expected: Collection[TopicPartition] = ()
+    ) -> tuple[TopicPartition, ...]:
+        """Return every partition of the topics that a flow moves, in order.
+
+        Where the answer lacks what is `expected`, other brokers are asked as well: one that has
+        just started does not know every topic.
+        """
         view = await self.cluster.metadata(refresh=True)
-        return tuple(
-            sorted(
-                TopicPartition(name, partition)
-                for topic in view.topics.values()
-                if not topic.is_internal and (name := self.moved(flow, topic.name)) is not None
-                for partition in topic.partitions
-            )
+        found = self._moved_by(flow, view)
+        if not found.issuperset(expected):
+            await self._open_brokers(view)
+            for _ in range(min(len(view.brokers), BROKERS_ASKED)):  # they take turns
+                found |= self._moved_by(flow, await self.cluster.metadata(refresh=True))
+        return tuple(sorted(found))
+
+    def _moved_by(self, flow: FlowConfig, view: ClusterView) -> frozenset[TopicPartition]:
+        return frozenset(
+            TopicPartition(name, partition)
+            for topic in view.topics.values()
+            if not topic.is_internal and (name := self.moved(flow, topic.name)) is not None
+            for partition in topic.partitions
         )
+
+    async def _open_brokers(self, view: ClusterView) -> None:
+        """Connect to all brokers that answer soon."""
+
+        async def open_broker(node: int) -> None:
+            with suppress(NetworkFault):  # others are asked, as far as there are any
+                await self.cluster.connection(node)
+
+        with trio.move_on_after(OPEN_WITHIN_S):
+            async with trio.open_nursery() as nursery:
+                for node in view.brokers:
+                    nursery.start_soon(open_broker, node)
 
     async def topic_ids(self, topics: Collection[str]) -> dict[str, UUID]:
         """Return the ids of those of these topics that are there; zero where there are none."""

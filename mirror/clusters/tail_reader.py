@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Final
 from uuid import UUID
 
+from offset_translation.map_records import lost_head
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
 from wire.net.operations import EARLIEST, LATEST, list_offsets, read_partition
@@ -19,9 +20,17 @@ class TailReader:
     """A reader that remembers how far it has read."""
 
     def __init__(
-        self, cluster: Cluster, topic: str, *, damaged: Callable[[str], None] | None = None
+        self,
+        cluster: Cluster,
+        topic: str,
+        *,
+        damaged: Callable[[str], None] | None = None,
+        is_map: bool = False,
     ) -> None:
         """Begin at the start of the log.
+
+        Of what `is_map` nothing may be missing before the first record that is there: by the rest
+        alone, groups would pass over records that lie on the target.
 
         ``damaged`` is told of batches that are damaged, once of each, and they are passed over, as
         checkpoints may be. Without it they are a fault: a map that lacks a piece would have records
@@ -38,6 +47,7 @@ class TailReader:
         self._topic_id: UUID | None = None
         self._cluster = cluster
         self._damaged = damaged
+        self._is_map = is_map
         self._stepped_to = -1
 
     async def read_new(self) -> AsyncIterator[tuple[BatchHeader, Record]]:
@@ -52,6 +62,8 @@ class TailReader:
             if isinstance(found, ErrorCode):
                 raise TopicUnreadable(f"{self.topic}: {found.name}")
         await self._compare(end)
+        if self._is_map and start > self.next_offset:
+            raise TopicUnreadable(f"{self.topic}: {lost_head(start)}")
         first = max(start, self.next_offset)
         reader = read_partition(self._cluster, self.topic, 0, first, end)
         while True:

@@ -141,7 +141,7 @@ async def read_map_of(
     state = MapState()
     topic = map_topic_name(source_name)
     if await topic_exists(target, topic):
-        async for record in believed(TailReader(target, topic), writers, unbelieved):
+        async for record in believed(TailReader(target, topic, is_map=True), writers, unbelieved):
             key = record.key if names is None else renamed(record.key, names)
             if key is not None or record.key is None:
                 state.replay(key, record.value)

@@ -102,7 +102,7 @@ class MapLog:
         self._target = target
         self._odd = odd
         self._replication_factor = replication_factor
-        self._reader = TailReader(target, self.topic)
+        self._reader = TailReader(target, self.topic, is_map=True)
         self._writer: MirrorProducer | None = None
         self._next_sequence = 0
         self._written_end = 0

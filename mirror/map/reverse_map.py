@@ -54,7 +54,7 @@ class ReverseMapReader:
         self._registry = writers
         self._reverse = reverse
         self._links = links
-        self._reader = TailReader(links.source_admin, map_topic_name(config.target))
+        self._reader = TailReader(links.source_admin, map_topic_name(config.target), is_map=True)
         self._looking = trio.Lock()
         self._is_there = False
         self.fault = FaultNote(f"{config.name}: the map of the other direction")
@@ -116,13 +116,16 @@ class ReverseMapReader:
 
     async def _read_anew(self) -> None:
         """Take over a map that was begun anew: its beginning lies before where we have read to."""
-        reader, state = TailReader(self._links.source_admin, self._reader.topic), MapState()
+        reader, state = self._anew(), MapState()
         unbelieved = UnbelievedArrivals()
         async for key, value in self._new_records(reader, unbelieved):
             state.replay(key, value)
         self._reader = reader
         self._reverse.take_anew(state, unbelieved)
         _LOG.warning("%s: %s was made again: read anew", self._config.name, reader.topic)
+
+    def _anew(self) -> TailReader:
+        return TailReader(self._links.source_admin, self._reader.topic, is_map=True)
 
     async def _new_records(
         self, reader: TailReader, unbelieved: UnbelievedArrivals

@@ -312,7 +312,7 @@ class Quarantine:
         """
         if not await topic_exists(self.links.source_admin, topic):
             return None
-        state, reader = MapState(), TailReader(self.links.source_admin, topic)
+        state, reader = MapState(), TailReader(self.links.source_admin, topic, is_map=True)
         foreign, names = UnbelievedRecords(), self.config.current.names
         async for record in believed(reader, self.backward, foreign):
             if (key := renamed(record.key, names.home)) is not None:

@@ -65,11 +65,35 @@ async def test_the_preflight_of_a_lost_source_finds_what_only_that_had(
     }
 
 
-async def preflight(folder: Path, witness: SleepyWitness) -> Facts:
-    """What is found when dc1 is lost, and dc2 has one partition of orders."""
-    async with run_fake_cluster() as target:
-        target.create_topic("orders", 0)
-        [(host, port)] = target.bootstrap
+@pytest.mark.usefixtures("taken_evidence")
+async def test_a_broker_that_has_just_started_is_not_the_only_one_that_is_asked_what_moves(
+    tmp_path: Path,
+) -> None:
+    """It knows no topics, and the records of those that it leaves out would never be sealed."""
+
+    class Witness(SleepyWitness):
+        async def get(self, path: str) -> ZNode | None:
+            if path != WitnessPaths(root="/r").assignment("dc1", "dc2"):
+                return await super().get(path)
+            await trio.lowlevel.checkpoint()
+            return ZNode(
+                data=KNOWN.encode(), version=0, created_zxid=0, modified_zxid=0, ephemeral_owner=0
+            )
+
+    found = await preflight(tmp_path, Witness(), ignorant=True)
+    assert (found["topics"], found["unmirrored"]) == ({"orders": 1}, {"only-dc1": 2, "orders": 1})
+
+
+async def preflight(folder: Path, witness: SleepyWitness, *, ignorant: bool = False) -> Facts:
+    """What is found when dc1 is lost, and dc2 has one partition of orders.
+
+    The broker of dc2 that is met first may not have heard of that.
+    """
+    async with run_fake_cluster(2) as target:
+        if ignorant:
+            target.brokers[0].cut_off()
+        target.create_topic("orders", 1)
+        host, port = target.bootstrap[0]
         file = folder / "dc.yaml"
         file.write_text(
             promotable(dc1="a:1", dc2=f"{host}:{port}", witness="w:1", path="/r", topics="o.*")

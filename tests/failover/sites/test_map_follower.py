@@ -1,5 +1,7 @@
 """What is sealed when a part of the target is away: nothing, rather than what is not known."""
 
+from uuid import UUID
+
 import pytest
 
 from failover.journal.execute import StepFailed
@@ -49,6 +51,27 @@ async def test_a_map_that_has_lost_what_was_read_is_not_believed_and_read_anew()
             await follower.refresh([ORDERS])
         await follower.refresh([ORDERS])
         assert not follower.knows(ORDERS)
+
+
+async def test_a_map_that_has_lost_its_beginning_is_not_gone_by() -> None:
+    async with target_with_a_map(7) as (cluster, site):
+        held = cluster.topics[MAP].partitions[0]
+        held.start, held.end = 1, 2
+        told = rf"^dc2 {MAP}: begins at offset 1: .* `mirror rebuild-map --write` finds"
+        with pytest.raises(SiteUnclear, match=told):
+            await MapFollower(site, "dc1", MemoryWriters()).refresh([ORDERS])
+
+
+async def test_a_map_that_was_made_again_is_not_gone_on_with_though_it_is_as_long() -> None:
+    async with target_with_a_map(7) as (cluster, site):
+        follower = MapFollower(site, "dc1", MemoryWriters())
+        await follower.refresh([ORDERS])
+        cluster.topics[MAP].topic_id = UUID(int=77)
+        with pytest.raises(SiteUnclear, match=r"is another topic than was read up to 1"):
+            await follower.refresh([ORDERS])
+        assert not follower.knows(ORDERS)
+        await follower.refresh([ORDERS])
+        assert follower.mirrored_end(ORDERS) == 7
 
 
 @pytest.mark.parametrize("byte", [RECORDS_AT, -2], ids=["framing", "a piece's start"])

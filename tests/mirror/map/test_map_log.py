@@ -4,9 +4,12 @@ from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
+import trio
+from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import AdminClient
 
-from mirror.clusters.admin import topic_configs
-from mirror.clusters.tail_reader import TailReader
+from mirror.clusters.admin import SetConfigs, apply, topic_configs
+from mirror.clusters.tail_reader import TailReader, TopicUnreadable
 from mirror.map.map_log import MAP_SETTINGS, MapLog, MapUnwritable
 from offset_translation.map_records import (
     Begun,
@@ -178,6 +181,23 @@ async def test_a_record_whose_key_a_client_has_written_outlasts_the_cleaner(
         await map_log.restore_overwritten()
         again = (await list_offsets(client, [TopicPartition(map_log.topic, 0)], LATEST)).popitem()
         assert again == end, "once is enough"
+
+
+async def test_a_map_whose_beginning_was_deleted_is_not_loaded(cluster: RunningCluster) -> None:
+    """By what is left of it, groups would pass over all that lies before."""
+    async with open_cluster(cluster.addresses, client_id="test") as client:
+        one = MapLog(client, "beheaded", 1, MemoryWriters())
+        await one.load()
+        pieces = [piece_start("t", 0, source_start=20 * n, place=Place(10 * n)) for n in range(3)]
+        await one.write(lambda: pieces)
+        await apply(client, SetConfigs(topic=one.topic, configs={"cleanup.policy": "delete"}))
+        where = KafkaPartition(one.topic, 0, 1)
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+        [deleted] = admin.delete_records([where]).values()
+        await trio.to_thread.run_sync(deleted.result, 10)
+        told = rf"^{one.topic}: begins at offset 1: .* `mirror rebuild-map --write` finds"
+        with pytest.raises(TopicUnreadable, match=told):
+            await MapLog(client, "beheaded", 1, MemoryWriters()).load()
 
 
 async def test_a_map_topic_that_somebody_else_has_made_gets_the_settings_of_a_map(
