@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AclOperation, AdminClient, ResourceType
 
 from failover.journal.steps import StepName
+from runtime.pair import evidence
 from tests.failover.held import held_promotion
 from tests.failover.promoting import failover, finish
 from tests.interop.closing import (
@@ -198,7 +199,8 @@ def test_a_fence_that_would_shut_out_the_way_back_is_taken_back(tmp_path: Path) 
         dc1 = at.dc1.cluster
         applications_may(dc1, AclOperation.ALL)
         give(dc1, USER, ResourceType.BROKER, "kafka-cluster", AclOperation.ALL)
-        for internal in ("dc2.offset-map.internal", "dc2.checkpoints.internal"):
+        of_the_mirror = ("dc2.offset-map.internal", "dc2.checkpoints.internal", evidence.TOPIC)
+        for internal in of_the_mirror:
             give(dc1, USER, ResourceType.TOPIC, internal, AclOperation.ALL)
         given = held(dc1, TOPIC)
         with run_mirror(at.file) as mirror:
