@@ -28,7 +28,7 @@ from tests.zookeeper import run_witness
 
 SUBJECT: Final = "Planned promotions away from Apache Kafka"
 """The table of the matrix that shows it."""
-of_any_kind = pytest.mark.matrix(subject=SUBJECT, against="Apache Kafka 3.9 to 4.3")
+of_any_kind = pytest.mark.matrix(subject=SUBJECT, against="Apache Kafka 3.9 to 4.4")
 
 TOPIC: Final = "moving"
 GROUP: Final = "movers"

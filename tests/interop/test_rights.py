@@ -21,7 +21,7 @@ from tests.secured_cluster import USER
 from tests.zookeeper import run_witness
 from wire.net.security import Mechanism
 
-pytestmark = pytest.mark.matrix(subject="Rights", against="Apache Kafka 3.9 to 4.3")
+pytestmark = pytest.mark.matrix(subject="Rights", against="Apache Kafka 3.9 to 4.4")
 
 SCRAM: Final = ("SASL_PLAINTEXT", Mechanism.SCRAM_SHA_256)
 SESSION: Final = {"session_timeout_ms": 4_000}
