@@ -34,6 +34,11 @@ class Held:
                 self._release()
         assert step is None, "".join(self.lines)
 
+    def go_on_past(self, step: StepName) -> None:
+        """Let it go on, and stand still behind this step."""
+        self._release()
+        self.go_on_until(step)
+
     def end(self) -> int:
         """Let it go on to its end; return its exit status."""
         self._release()

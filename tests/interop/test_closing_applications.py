@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +17,9 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer
 from confluent_kafka.admin import AclOperation, ResourceType
 
 from failover.client import SiteProducer
+from failover.journal.steps import StepName
 from runtime.coordination.witness import WitnessPaths
+from tests.failover.held import Held, held_promotion
 from tests.failover.promoting import failover, finish
 from tests.forked import Call
 from tests.interop.closing import (
@@ -89,7 +92,8 @@ def each_once_in_order(count: int) -> dict[bytes | None, list[int]]:
 
 
 def test_a_producer_without_the_right_to_write_hears_of_it(tmp_path: Path) -> None:
-    with stage(tmp_path, KAFKA_4_KRAFT, KAFKA_4_KRAFT) as at:
+    with stage(tmp_path, KAFKA_4_KRAFT, KAFKA_4_KRAFT) as at, run_mirror(at.file) as mirror:
+        mirror.wait_state(TOPIC, "streaming")
         applications_may(at.dc1.cluster, AclOperation.DESCRIBE)
         give(at.dc1.cluster, USER, ResourceType.TOPIC, "other", AclOperation.WRITE)
         outcome: list[KafkaError | None] = []
@@ -157,19 +161,26 @@ def test_a_producer_goes_on_at_the_old_site_when_a_promotion_is_taken_back(
     with both as at, run_mirror(at.file) as mirror:
         let_applications_in(at)
         with writing(at, mirror) as writer:
-            os.kill(mirror.pid, signal.SIGSTOP)
-            try:
-                promotion = failover("promote", "dc2", str(at.file))
-                writer.write_until(partial(has_ended, promotion), at_least=500)
-            finally:
-                os.kill(mirror.pid, signal.SIGCONT)
-            ended = finish(promotion)
-            assert ended.status == 1, ended
+            with held_promotion("dc2", at.file, StepName.PREFLIGHT) as promotion:
+                os.kill(mirror.pid, signal.SIGSTOP)
+                try:
+                    status = write_until_ended(writer, promotion)
+                finally:
+                    os.kill(mirror.pid, signal.SIGCONT)
+            assert status == 1, promotion.lines
             assert writer.producer.flush(TIMEOUT_S) == 0
             assert writer.producer.site == "dc1"
             assert begun_anew(caplog, "dc1") == 1
         assert numbers_by_key(at.dc1.cluster) == each_once_in_order(writer.sent)
         wait_until("the same on both sites", lambda: are_equal(at))
+
+
+def write_until_ended(writer: Writer, promotion: Held) -> int:
+    """Let a promotion go on, and write until it ends; return its exit status."""
+    with ThreadPoolExecutor(1) as thread:
+        ending = thread.submit(promotion.end)
+        writer.write_until(ending.done, at_least=500)
+        return ending.result()
 
 
 def has_ended(program: Call) -> bool:
@@ -214,7 +225,10 @@ async def end_empty_transaction(site: Site, producer_id: int, producer_epoch: in
 def open_transaction(at: Stage) -> Producer:
     """Let an application write ten numbers and not commit them."""
     give(at.dc1.cluster, USER, ResourceType.TRANSACTIONAL_ID, "*", AclOperation.ALL)
-    producer = Producer(at.dc1.client("SASL_PLAINTEXT", transactional_id="late"))
+    patient = at.dc1.client(
+        "SASL_PLAINTEXT", transactional_id="late", transaction_timeout_ms=600_000
+    )
+    producer = Producer(patient)
     producer.init_transactions(TIMEOUT_S)
     producer.begin_transaction()
     for number in range(10):
@@ -230,10 +244,17 @@ def test_a_transaction_that_does_not_end_is_named_and_may_be_committed_afterward
         let_applications_in(at)
         for partition in range(2):
             mirror.wait_state(TOPIC, "streaming", partition)
-        late = open_transaction(at)
-        ended = finish(failover("promote", "dc2", str(at.file)))
-        assert ended.status == 1, ended
-        assert f"; a transaction is open in {TOPIC}-0 from 0 on (1 partitions)" in ended.complaint
+        open_in = f"; a transaction is open in {TOPIC}-0 from 0 on (1 partitions)"
+        with held_promotion("dc2", at.file, StepName.PREFLIGHT) as promotion:
+            late = open_transaction(at)
+            assert promotion.end() == 1, promotion.lines
+        assert open_in in "".join(promotion.lines)
+        hasty = at.file.with_name("hasty.yaml")
+        patience = "catch_up_timeout_ms: 5000, drain_timeout_ms:"
+        hasty.write_text(at.file.read_text().replace("drain_timeout_ms:", patience, 1))
+        refused = finish(failover("promote", "dc2", str(hasty)))
+        assert refused.status == 2, refused
+        assert open_in in refused.complaint
         late.commit_transaction(TIMEOUT_S)
         wait_until("ten", lambda: len(read_committed(at.dc2.cluster, TOPIC, 0)) == 10)
 
@@ -253,20 +274,20 @@ def test_open_transactions_end_behind_the_fence_and_are_no_breach_of_it(tmp_path
         let_applications_in(at)
         for partition in range(2):
             mirror.wait_state(TOPIC, "streaming", partition)
-        late = open_transaction(at)
-        empty = trio.run(begin_empty_transaction, dc1)
         member = Consumer(at.dc1.client("SASL_PLAINTEXT", group_id=GROUP))
         member.subscribe([TOPIC])
         wait_until("a member", lambda: member.poll(0.1) is None and bool(member.assignment()))
         follow(at.witness, "/closing", GROUP)
         before = end_of(dc1, TOPIC, 1)
-        promotion = failover("promote", "dc2", str(at.file))
-        wait_until("a fence", lambda: "User:*" in {who for who, _ in held(dc1, TOPIC)})
-        late.commit_transaction(TIMEOUT_S)
-        wait_until("a drain", lambda: "\ndrain  " in f"\n{promotion.output()}")
-        trio.run(end_empty_transaction, dc1, *empty)
-        ended = finish(promotion)
-        assert ended.status == 0, ended
+        with held_promotion("dc2", at.file, StepName.PREFLIGHT) as promotion:
+            late = open_transaction(at)
+            empty = trio.run(begin_empty_transaction, dc1)
+            promotion.go_on_past(StepName.FENCE)
+            assert "User:*" in {who for who, _ in held(dc1, TOPIC)}
+            late.commit_transaction(TIMEOUT_S)
+            promotion.go_on_past(StepName.DRAIN)
+            trio.run(end_empty_transaction, dc1, *empty)
+            assert promotion.end() == 0, promotion.lines
         member.close()
         assert end_of(dc1, TOPIC, 1) == before + 1
         values = [value for _, _, value in read_committed(at.dc2.cluster, TOPIC, 0)]
