@@ -19,7 +19,7 @@ import trio
 
 from mirror.clusters.admin import SetConfigs, apply, topic_configs
 from mirror.clusters.malformed_records import OddRecords
-from mirror.clusters.tail_reader import TailReader
+from mirror.clusters.tail_reader import TailReader, TopicUnreadable
 from offset_translation import map_records
 from offset_translation.map_records import MirrorProducer
 from offset_translation.map_state import MapState
@@ -279,6 +279,8 @@ class MapLog:
         more than RECORDS_A_WRITE, is written, or nothing. Raises MapUnwritable.
         """
         async with self._writing:
+            if self._reader.is_another:
+                raise MapUnwritable(self._made_again)
             last: object = None
             for attempt in range(WRITE_TRIES):
                 if attempt:
@@ -354,6 +356,7 @@ class MapLog:
         """Replay what was written since the last look, and learn the sequence that comes next."""
         seen, reading = len(self.state.rejected), MapReading()
         async for header, record in self._reader.read_new():
+            self._require_same_topic()
             writer = self._writer
             is_ours = writer is not None and header.producer_id == writer.producer_id
             if not await self._registry.believes(header.producer_id, header.base_offset, reading):
@@ -366,10 +369,24 @@ class MapLog:
             if is_ours:
                 last = header.base_sequence + header.last_offset_delta
                 self._next_sequence = (last + 1) % SEQUENCES
+        self._require_same_topic()
         self._is_unsure = False
         if self._odd is not None:
             for rejected in self.state.rejected[seen:]:
                 self._odd.note(rejected)
+
+    def _require_same_topic(self) -> None:
+        """Raise TopicUnreadable where the topic was made again: it lacks what we have written."""
+        if self._reader.is_another:
+            raise TopicUnreadable(self._made_again)
+
+    @property
+    def _made_again(self) -> str:
+        return (
+            f"{self.topic}: was made again while the mirror ran, and lacks what was written before:"
+            " stop every worker of the flow and delete the topic, and `mirror rebuild-map --write`"
+            " finds the map again from both logs"
+        )
 
     async def _note_unbelieved(self, producer_id: int, record: Record) -> None:
         about = map_records.partition_of(record.key)

@@ -8,7 +8,7 @@ import trio
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
-from mirror.clusters.admin import SetConfigs, apply, topic_configs
+from mirror.clusters.admin import SetConfigs, apply, delete_topic, topic_configs
 from mirror.clusters.tail_reader import TailReader, TopicUnreadable
 from mirror.map.map_log import MAP_SETTINGS, MapLog, MapUnwritable
 from offset_translation.map_records import (
@@ -198,6 +198,23 @@ async def test_a_map_whose_beginning_was_deleted_is_not_loaded(cluster: RunningC
         told = rf"^{one.topic}: begins at offset 1: .* `mirror rebuild-map --write` finds"
         with pytest.raises(TopicUnreadable, match=told):
             await MapLog(client, "beheaded", 1, MemoryWriters()).load()
+
+
+async def test_a_map_that_was_made_again_beneath_its_writer_is_not_written_on(
+    cluster: RunningCluster,
+) -> None:
+    """The new topic would hold the newest pieces alone, and be believed at the next start."""
+    async with open_cluster(cluster.addresses, client_id="test") as client:
+        one = MapLog(client, "remade", 1, MemoryWriters())
+        await one.load()
+        await one.write(lambda: [piece_start("t", 0, source_start=0, place=Place(0))])
+        await delete_topic(client, one.topic)
+        await ensure_topic(client, one.topic, partition_count=1, replication_factor=1, configs={})
+        for _ in range(2):
+            with pytest.raises(TopicUnreadable, match=f"^{one.topic}: was made again while"):
+                await one.catch_up()
+        with pytest.raises(MapUnwritable, match="was made again while"):
+            await one.write(lambda: [piece_start("t", 1, source_start=0, place=Place(0))])
 
 
 async def test_a_map_topic_that_somebody_else_has_made_gets_the_settings_of_a_map(
