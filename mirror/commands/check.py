@@ -267,7 +267,7 @@ async def way_back(flow: FlowConfig, source: Cluster) -> list[str]:
     return [warning]
 
 
-def _ousted(flow: FlowConfig, source: ClusterView) -> list[str]:
+def told_ousted(flow: FlowConfig, source: ClusterView) -> list[str]:
     """Return a warning for each topic that is there and whose name was given to another one."""
     taken = ((name, flow.names.ousted_by(name)) for name in sorted(source.topics))
     return [
@@ -354,7 +354,7 @@ async def _plan(flow: FlowConfig, links: Links) -> tuple[list[str], list[str]]:
     lines = [
         f"both sites answer: {brokers} {flow.target}",
         f"mirrors {len(wanted)} topics, {count} partitions: {names}",
-        *_ousted(flow, source),
+        *told_ousted(flow, source),
         *(line for of_site in rights for line in of_site.values()),
         *(f"would {describe(action)}" for action in actions),
         *differing,

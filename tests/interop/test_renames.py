@@ -145,7 +145,7 @@ def test_what_was_lost_with_dc1_is_listed_set_aside_and_explained_under_both_nam
         produce(sites.dc1, "tail", range(40))
         commit_by_hand(sites.dc1, "half", "tail", 20)
         wait_length(sites.dc2, "tail-eu", 40)
-        wait_logged(file, "dc1->dc2")
+        wait_until("half", lambda: committed(sites.dc2, "half", "tail-eu") == 20)
         daemon.kill()
         daemon.wait()
     produce(sites.dc1, "tail", range(40, 47))

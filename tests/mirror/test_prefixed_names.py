@@ -9,7 +9,9 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from failover.planning.plan import decide
 from failover.planning.refusal import Refusal
+from mirror.commands.check import told_ousted
 from mirror.topics.choice import choices
+from runtime.configuration.topic_names import Renames
 from tests.commands import run_mirror_command
 from tests.failover.plans import ALL_WELL, PLANNED
 from tests.failover.two_sites import (
@@ -37,6 +39,18 @@ def test_topics_from_the_target_and_internal_ones_have_their_reason() -> None:
         "dc2.orders": "it has come from dc2",
     }
     assert [flow.mirrors(one) for one in topics] == [True, False, False]
+
+
+def test_a_topic_whose_name_was_given_away_has_its_reason() -> None:
+    topics = {one: topic(one) for one in ("orders", "orders-eu")}
+    view = ClusterView(brokers={}, controller_id=0, topics=topics, cluster_id="c")
+    everything = replace(FLOW.topics, include=(re.compile(".*"),))
+    flow = replace(FLOW, topics=everything, renames=Renames({"orders": "orders-eu"}))
+    reason = "its name on dc2 was given to orders (`rename`): give it another"
+    found = {one.topic: (one.left_out, one.target_topic) for one in choices(flow, view)}
+    assert found == {"orders": (None, "orders-eu"), "orders-eu": (reason, "orders-eu")}
+    [warning] = told_ousted(flow, view)
+    assert warning.startswith("warning: orders-eu is not mirrored: its name on dc2 was given to")
 
 
 @pytest.mark.integration
