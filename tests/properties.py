@@ -10,7 +10,7 @@ from typing import Final
 
 from hypothesis import HealthCheck, settings
 
-FEW: Final = 40
+FEW: Final = 25
 """Hypothesis tries 100 by itself."""
 PROFILE: Final = os.environ.get("HYPOTHESIS_PROFILE", "default")
 

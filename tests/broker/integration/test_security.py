@@ -352,6 +352,7 @@ def test_settings_are_described_without_secrets(cluster: SecuredCluster) -> None
     assert RIGHT not in repr({name: entry.value for name, entry in described.items()})
 
 
+@pytest.mark.story
 def test_the_mirror_runs_from_sasl_to_tls(
     cluster: SecuredCluster, tmp_path: Path, witness: str
 ) -> None:
