@@ -109,7 +109,7 @@ drill: setup
 # `make test` has a part of both. EACH=100000: so many requests at every API.
 fuzz: setup
 	@$(if $(EACH),exec $(BIN)/python -m tests.fuzz --each $(EACH) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY));) \
-	FUZZ_FRAMES=$(or $(FRAMES),120000) FUZZ_CHUNKS=$(or $(CHUNKS),1000000) FUZZ_SEED=$(or $(SEED),20) $(BIN)/pytest -q tests/fuzz && \
+	FUZZ_FRAMES=$(or $(FRAMES),120000) FUZZ_CHUNKS=$(or $(CHUNKS),1000000) FUZZ_SEED=$(or $(SEED),20) $(BIN)/pytest -q -m 'not interop' tests/fuzz && \
 	HYPOTHESIS_PROFILE=many $(BIN)/pytest -q -m 'hypothesis and not interop and not story'
 
 format: setup

@@ -35,6 +35,7 @@ def no_java(tmp_path: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.story
 def test_what_needs_java_says_that_there_is_none(tmp_path: Path, no_java: dict[str, str]) -> None:
     data = tmp_path / "data"
     up = start("broker.cli", "up", "--brokers=1", "--port=0", "--data", data, env=no_java)

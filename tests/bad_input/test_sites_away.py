@@ -36,6 +36,7 @@ def faults(mirror: MirrorProcess) -> str:
     return json.dumps(mirror.status())
 
 
+@pytest.mark.story
 def test_a_mirror_waits_for_its_sites_and_goes_on_by_itself(tmp_path: Path) -> None:
     with (
         run_cluster(tmp_path, name="dc1") as dc1,

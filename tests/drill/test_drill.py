@@ -16,6 +16,7 @@ RATE = 150
 SEED = int(os.environ.get("DRILL_SEED", "1060"))
 
 
+@pytest.mark.story
 async def test_brokers_under_faults_lose_nothing_double_nothing_and_change_nothing(
     tmp_path: Path,
 ) -> None:

@@ -78,6 +78,7 @@ def fenced(file: Path) -> dict[str, list[str]]:
     return {site["name"]: site["fenced_topics"] for site in sites}
 
 
+@pytest.mark.story
 def test_a_planned_promotion_closes_bundled_brokers_by_rights_and_the_way_back_opens_them(
     at: tuple[SiteByRights, SiteByRights, Path],
 ) -> None:

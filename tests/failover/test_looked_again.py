@@ -154,6 +154,7 @@ def test_an_empty_topic_that_is_made_before_the_switch_is_made_on_the_new_site(
     assert [stage.on_dc2(new)] == [[]]
 
 
+@pytest.mark.story
 def test_a_write_to_the_new_site_behind_its_seal_ends_in_a_rollback(
     stage: Stage, when_step_ends: At
 ) -> None:

@@ -89,6 +89,7 @@ async def throw_all(cluster: RunningCluster, count: int, luck: random.Random) ->
     return bystander.acknowledged
 
 
+@pytest.mark.story
 async def test_mutated_requests_over_sockets_leave_broker_and_bystander_in_peace(
     tmp_path: Path,
 ) -> None:

@@ -194,6 +194,7 @@ def test_topics_are_listed_with_what_is_left_out_and_why(sites: Sites, tmp_path:
     assert told["unlisted"] == (False, "no include pattern matches")
 
 
+@pytest.mark.story
 def test_a_topic_deleted_on_the_source_goes_after_a_while_unless_others_wrote_to_it(
     sites: Sites, tmp_path: Path
 ) -> None:

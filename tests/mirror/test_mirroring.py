@@ -224,6 +224,7 @@ def test_a_killed_target_broker_costs_time_and_nothing_else(sites: Sites, tmp_pa
     assert_same_records(sites, "restart")
 
 
+@pytest.mark.story
 def test_a_daemon_whose_target_is_away_still_leaves_when_asked(
     sites: Sites, tmp_path: Path
 ) -> None:

@@ -67,7 +67,6 @@ def test_a_site_killed_and_restarted_has_everything_it_acknowledged(
     assert described["retention.ms"].value == "5000000"
 
 
-@pytest.mark.story
 def test_a_killed_broker_comes_back_with_its_records_and_the_others_go_on(
     of_three: RunningCluster,
 ) -> None:
