@@ -15,7 +15,7 @@ PAGES := $(SPHINX) -b dummy docs build/pages || { rm -rf build/pages; exit 1; }
 .PHONY: help setup run demo test stories check interop interop-quick bench profile drill fuzz format lock sbom dist docs alerts clean
 
 help:
-	@echo "make run | make demo [DISASTER=1] [SECURED=1] | make test | make stories | make check | make format | make lock | make sbom | make dist [KERNEL=1] | make docs | make alerts DOCS=URL | make clean"
+	@echo "make run | make demo [DISASTER=1] [SECURED=1] | make test [JOBS=n] | make stories [JOBS=n] | make check | make format | make lock | make sbom | make dist [KERNEL=1] | make docs | make alerts DOCS=URL | make clean"
 	@echo "make interop [SECURED=1] | make interop-quick [SECURED=1] | make bench [QUICK=1] [ONLY=mirror|broker|offsets|audit|replicated|drain|audit-growth|forward] [RUNS=n] [AGAINST=REV] | make profile WHAT=mirror|broker"
 	@echo "make drill [MIRROR=1|TOKENS=1 [LIFE=n]|AUDIT=1 [FAULTS=n]|FAILOVER=1 [APACHE=1|SECURED=1] [ROUNDS=n]] [SEED=n] [SECONDS=n] [PARTITIONS=n] | make fuzz [SEED=n] [FRAMES=n] [CHUNKS=n] [EACH=n [ONLY=Fetch]]"
 
@@ -56,13 +56,15 @@ demo: setup
 
 # To write a cache takes mypy a seventh of its time, and a fresh clone's tests do without: `make check` keeps one.
 test: MYPY := $(if $(wildcard .mypy_cache),,--no-incremental --cache-dir=/dev/null)
+# JOBS=2 takes less time and more of the processor's: each job collects all tests, and has clusters of its own.
+JOBBED = $(if $(JOBS),-n $(JOBS) --dist loadfile --no-loadscope-reorder)
 test: check
 	@$(BIN)/python -m tests.deploy.promtool
-	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder --ignore=tests/docs
+	$(BIN)/pytest -q $(JOBBED) --ignore=tests/docs
 
 # What `make test` leaves out because something cheaper in it would notice the same (CONTRIBUTING.md).
 stories: setup
-	$(BIN)/pytest -q -m story -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -q -m story $(JOBBED)
 
 check: setup
 	$(BIN)/ruff check .

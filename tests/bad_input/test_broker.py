@@ -178,6 +178,7 @@ def leaderless(admin: AdminClient) -> set[int]:
     return {index for index, leader in leaders(admin).items() if leader == -1}
 
 
+@pytest.mark.story
 def test_a_full_disk_costs_its_own_partitions_and_no_acknowledged_record(tmp_path: Path) -> None:
     """Two partitions on two disks of one broker, a third elsewhere; the disks fill one by one."""
     with run_cluster(tmp_path) as cluster:

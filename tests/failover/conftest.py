@@ -8,12 +8,19 @@ import trio
 import failover.sites.pair_evidence
 from failover.commands import promotion
 from tests.failover.promoting import At
-from tests.failover.two_sites import Sites
+from tests.failover.two_sites import Sites, run_sites
 
 
 @pytest.fixture(scope="module")
 def sites(shared_sites: Sites) -> Sites:
     return shared_sites
+
+
+@pytest.fixture(scope="module")
+def own_sites(witness: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
+    """Two clusters of which no other module closes or mirrors anything."""
+    with run_sites(tmp_path_factory.mktemp("sites"), witness, shares_zookeeper=True) as running:
+        yield running
 
 
 @pytest.fixture

@@ -22,6 +22,12 @@ from tests.mirror.daemon import wait_until
 
 pytestmark = pytest.mark.integration
 
+
+@pytest.fixture(scope="module")
+def sites(own_sites: Sites) -> Sites:
+    return own_sites
+
+
 STAYS = "stays    up to 5 records of dc1 before the flow's start (`start: latest`)"
 
 

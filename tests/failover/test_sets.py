@@ -41,7 +41,6 @@ from tests.failover.two_sites import (
     pause,
     produce,
     read_all,
-    run_sites,
     values_of,
     wait_length,
 )
@@ -50,10 +49,8 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")
-def sites(witness: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
-    """Two clusters of which nobody else closes any topic."""
-    with run_sites(tmp_path_factory.mktemp("sites"), witness, shares_zookeeper=True) as running:
-        yield running
+def sites(own_sites: Sites) -> Sites:
+    return own_sites
 
 
 def configure(sites: Sites, folder: Path, path: str, topics: str) -> Path:

@@ -16,6 +16,7 @@ def records_of(sites: Sites, site: str, topic: str) -> list[Record]:
     return [one for stored in read_batches(cluster, topic) for one in iterate_records(stored.data)]
 
 
+@pytest.mark.story
 @pytest.mark.integration
 def test_heartbeats_arrive_offset_syncs_follow_and_a_promotion_leaves_both_be(
     tmp_path: Path, witness: str

@@ -207,6 +207,7 @@ def test_a_second_daemon_waits_for_partitions_and_takes_over(sites: Sites, tmp_p
     assert values_of(read_all(sites.dc2, "standby")) == list(range(20))
 
 
+@pytest.mark.story
 def test_a_daemon_that_slept_through_its_replacement_does_no_harm(
     sites: Sites, tmp_path: Path
 ) -> None:

@@ -67,6 +67,7 @@ def test_topics_that_differ_alike_share_a_line() -> None:
     assert line.endswith(": t0, t1, t2, t3, t4 and 2 more")
 
 
+@pytest.mark.story
 @pytest.mark.integration
 def test_a_check_compares_brokers_defaults_too(tmp_path: Path) -> None:
     stamping = {
