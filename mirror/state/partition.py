@@ -64,7 +64,6 @@ class MirroredPartition:
         "status",
         "target",
         "target_partition",
-        "target_topic",
         "topic",
         "topic_partition",
     )
@@ -85,10 +84,9 @@ class MirroredPartition:
         ``budget`` is the flow's; a partition that another worker mirrors has none of it under way.
         """
         self.topic: Final = topic
-        self.target_topic: Final = target_topic or topic
         self.index: Final = index
         self.topic_partition: Final = TopicPartition(topic, index)
-        self.target_partition: Final = TopicPartition(self.target_topic, index)
+        self.target_partition: Final = TopicPartition(target_topic or topic, index)
         self.offset_map: Final = offset_map
         self.status = PartitionStatus(state=PartitionState.DISCOVERING, since_ms=now_ms)
         self.cursor: Cursor | None = None
@@ -102,6 +100,11 @@ class MirroredPartition:
         self.in_flight: Final = InFlight(budget or InFlightBudget())
         self.retries: Final = Retries()
         self.skips: Final = Skips()
+
+    @property
+    def target_topic(self) -> str:
+        """The name of the copy."""
+        return self.target_partition.topic
 
     @property
     def state(self) -> PartitionState:
