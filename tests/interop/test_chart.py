@@ -183,6 +183,30 @@ def test_the_rule_has_the_alerts_as_they_are_tried(charts: Tool) -> None:
     assert rule["spec"] == yaml.safe_load((CHART / "files" / "alerts.yml").read_text())
 
 
+@pytest.mark.parametrize("docs", ["https://docs.example/dr", "https://docs.example/dr/"])
+def test_the_rules_alerts_lead_to_the_runbooks_where_they_are_served(
+    charts: Tool, docs: str
+) -> None:
+    values = CHART / "ci" / "all.yaml"
+    chosen = ("--values", values, "--set", f"monitoring.docs={docs}")
+    charts.run("lint", "--strict", f"--kube-version={VERSION}", *chosen, CHART)
+    [rule] = [one for one in objects(render(charts, *chosen)) if one["kind"] == "PrometheusRule"]
+    alerts = [
+        alert for group in rule["spec"]["groups"] for alert in group["rules"] if "alert" in alert
+    ]
+    told = yaml.safe_load((CHART / "files" / "alerts.yml").read_text())
+    links = [
+        alert["annotations"]["runbook_url"]
+        for group in told["groups"]
+        for alert in group["rules"]
+        if "alert" in alert
+    ]
+    assert [one["annotations"]["runbook_url"] for one in alerts] == [
+        f"https://docs.example/dr/{link.removeprefix('docs/').replace('.md#', '.html#')}"
+        for link in links
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
