@@ -96,7 +96,7 @@ def assert_commands_know_both_maps(file: Path, topic: str, group: str, at: int, 
 def test_maps_lost_behind_a_failback_are_rebuilt_one_by_the_other_and_both_logs(
     sites: Sites, tmp_path: Path
 ) -> None:
-    topic = "rebuilt-ways"
+    topic = "ways-rebuilt"
     create_topic(sites.dc1, topic)
     file = configure_both_ways(sites, tmp_path, "/p-rebuilt-ways", topic)
     with run_mirror(file):
