@@ -6,21 +6,18 @@ mirrored part ended, and that its site was active again later.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
-from uuid import UUID
 
 import trio
 
 from failover.journal.journal import Journal, JournalUnreadable, decode_journal
 from failover.journal.lease import Lease, LeaseLost
 from failover.journal.steps import PromotionState
-from offset_translation.topic_identity import NO_ID, is_recreated
 from runtime.coordination.long_nodes import read_document
 from runtime.coordination.witness import WitnessPaths
 from runtime.coordination.zookeeper import NoNode, ZooKeeper, ZooKeeperFault
-from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
 
@@ -100,29 +97,6 @@ def superfluous(journals: Sequence[Journal]) -> list[Journal]:
             last[journal.source, journal.site] = journal.epoch
     kept |= {*first.values(), *last.values()}
     return [journal for journal in journals if journal.epoch not in kept]
-
-
-def mirrored_away(
-    journals: Sequence[Journal], source: str, site: str, topic_ids: Mapping[str, UUID]
-) -> dict[TopicPartition, int]:
-    """Return the ends on `source` of what `site` had of it when it last took over.
-
-    `journals` are the oldest first. Nothing is told of a topic that was made again on `source`
-    since: `topic_ids` are those that it has now.
-    """
-    done = [
-        one
-        for one in journals
-        if (one.source, one.site, one.state) == (source, site, PromotionState.DONE)
-    ]
-    if not done:
-        return {}
-    then = done[-1].sealed_ids
-    return {
-        TopicPartition(one.topic, one.partition): one.mirrored_source_end
-        for one in done[-1].partitions
-        if not is_recreated(then.get(one.topic), topic_ids.get(one.topic, NO_ID))
-    }
 
 
 async def _delete_ownerless_parts(zookeeper: ZooKeeper, paths: WitnessPaths) -> None:

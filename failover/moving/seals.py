@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from failover.journal.execute import Note, StepFailed, StepOutcome
 from failover.journal.facts import Facts, SealFacts
 from failover.journal.journal import Journal, PartitionEnds
-from failover.journal.journals import mirrored_away
+from failover.journal.mirrored_away import mirrored_away
 from failover.journal.steps import PromotionKind, StepName
 from failover.moving.drain import SourceLogs, drained_logs, missing
 from failover.moving.stray_positions import pull_back_stray

@@ -26,11 +26,11 @@ from failover.journal.journals import (
     JournalReader,
     find_unfinished,
     forget_superfluous,
-    mirrored_away,
     read_journals,
     superfluous,
 )
 from failover.journal.lease import Lease, LeaseLost
+from failover.journal.mirrored_away import mirrored_away
 from failover.journal.steps import PromotionKind, PromotionState, StepName, StepState
 from runtime.coordination.witness import WitnessPaths
 from runtime.coordination.zookeeper import ZNode, ZooKeeper
