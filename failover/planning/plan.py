@@ -79,6 +79,8 @@ class SitesView:
     """What of the map is not believed, and whose it is; None where all of it is."""
     others_closed: tuple[str, ...] = ()
     """What somebody else has closed on either site, and this promotion would open for a moment."""
+    one_way: tuple[str, ...] = ()
+    """What of the target would be opened without the records that the source has of it."""
     unsure_seal: str | None = None
     """Of which partition of a lost source that decides where it would be sealed, and what to do."""
     standing: str | None = None
@@ -339,7 +341,12 @@ def _risks(snapshot: SitesView) -> tuple[str, ...]:
         for group, count in sorted(target.groups.items())
         if count
     ]
-    return (*some_of(grown), *some_of(active))
+    one_way = [
+        f"{target.name} is closed for {topic}, and the flow {snapshot.flow} does not bring what"
+        f" {source.name} has of it: add it to that flow's topics, and restart `mirror run`"
+        for topic in snapshot.one_way
+    ]
+    return (*some_of(one_way), *some_of(grown), *some_of(active))
 
 
 def _empty(snapshot: SitesView, view: SiteView) -> tuple[str, ...]:

@@ -124,7 +124,7 @@ class Site:
                     nursery.start_soon(open_broker, node)
 
     async def topic_ids(self, topics: Collection[str]) -> dict[str, UUID]:
-        """Return the ids of those of these topics that are there; zero where there are none."""
+        """Return the ids of these topics; zero where there is no such topic, or it has no id."""
         here = {name: self.topic_here(name) for name in topics}
         view = await self.cluster.metadata(sorted(here.values()), refresh=True)
         return {

@@ -24,6 +24,7 @@ from failover.sites.other_log import find_other_logs, find_recreated_copies, fir
 from failover.sites.set_groups import cut_line, groups_of_set
 from failover.sites.site import Site, brief
 from failover.sites.unbelieved import find_unsure_seals
+from failover.view.one_way_topics import find_one_way_topics
 from offset_translation.target_scan import MirroredEnd
 from runtime.configuration.config import Configuration, FlowConfig
 from runtime.configuration.running_flow import explain, find_differences
@@ -138,7 +139,8 @@ async def _look_along(
         unfenceable = await _why_unfenceable(ends.source, views[flow.source])
         creatable = await _why_creatable(ends.source, views[flow.source], flow)
         outlook = await _look_ahead(ends, views)
-        others_closed = await _closed_by_others(ends, views, configuration)
+        one_way = await _one_way(ends, views, configuration)
+        others_closed = await _closed_by_others(ends, views, configuration, one_way)
     members = views[flow.source].groups
     loss = standing = None
     if not is_source_lost and worker is not None:
@@ -166,6 +168,7 @@ async def _look_along(
         outdated=mirrored.outdated,
         unbelieved=mirrored.unbelieved,
         others_closed=others_closed,
+        one_way=one_way,
         unsure_seal=mirrored.unsure_seal,
         standing=standing,
         plain=plain_members(members, await count_followers(zookeeper, paths, members)),
@@ -182,16 +185,35 @@ def _renamed(flow: FlowConfig, views: Mapping[str, SiteView]) -> dict[str, str]:
     return {topic: name for topic, name in names.items() if topic != name}
 
 
-async def _closed_by_others(
+async def _one_way(
     ends: Ends, views: Mapping[str, SiteView], configuration: Configuration
+) -> tuple[str, ...]:
+    if views[ends.target.name].fault is not None:
+        return ()
+    return await find_one_way_topics(
+        ends,
+        flow_between(configuration, ends.target.name, ends.source.name),
+        has=configuration.has,
+        is_source_there=views[ends.source.name].fault is None,
+    )
+
+
+async def _closed_by_others(
+    ends: Ends,
+    views: Mapping[str, SiteView],
+    configuration: Configuration,
+    one_way: Collection[str],
 ) -> tuple[str, ...]:
     """Return a line for each site that another pair's fence closes topics of.
 
     What the fence closes of other sets of topics stays closed.
     """
+
+    def has(topic: str) -> bool:
+        return configuration.has(topic) and topic not in one_way
+
     lines = [
-        await _others_closed(site, views, ends.flow, has=configuration.has)
-        for site in (ends.source, ends.target)
+        await _others_closed(site, views, ends.flow, has=has) for site in (ends.source, ends.target)
     ]
     return tuple(line for line in lines if line is not None)
 

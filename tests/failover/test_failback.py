@@ -22,6 +22,7 @@ from tests.failover.both_ways import (
 from tests.failover.promoting import (
     open_witness,
     run_mirror,
+    tell,
     wait_mirroring,
 )
 from tests.failover.set_aside import restart
@@ -76,6 +77,28 @@ def test_to_dc2_and_back_and_over_again_reads_every_record_once(
     assert read == {group: list(range(written)) for group in read}
     with open_witness(sites.witness, "/p-failback") as witness:
         assert witness.active() == ActiveSite(site="dc1", epoch=4)
+
+
+@pytest.mark.story
+def test_a_topic_that_the_way_back_leaves_out_is_not_opened_without_its_records(
+    sites: Sites, tmp_path: Path
+) -> None:
+    for topic in ("two-ways", "one-way"):
+        create_topic(sites.dc1, topic)
+    file = configure_both_ways(sites, tmp_path, "/p-one-way", "(one|two)-ways?")
+    there, back, rest = file.read_text().partition("source: dc2")
+    file.write_text(there + back + rest.replace("(one|two)-ways?", "two-ways", 1))
+    assert file.read_text().count("(one|two)-ways?") == 1
+    with run_mirror(file):
+        wait_mirroring(file)
+        promote("dc2", file)
+        produce(sites.dc2, "one-way", range(10))
+        refused = tell("promote", "dc1", str(file))
+        assert refused.status == 2, refused
+        assert (
+            "dc1 is closed for one-way, and the flow dc2->dc1 does not bring" in refused.complaint
+        )
+        promote("dc1", file, "--force")
 
 
 def assert_commands_know_both_maps(file: Path, topic: str, group: str, at: int, flow: str) -> None:

@@ -152,6 +152,13 @@ def test_a_source_that_cannot_be_closed_can_be_given_up() -> None:
                 " stopped"
             ),
         ),
+        (
+            replace(ALL_WELL, one_way=("clicks",)),
+            (
+                "dc2 is closed for clicks, and the flow dc1->dc2 does not bring what dc1 has of it:"
+                " add it to that flow's topics, and restart `mirror run`"
+            ),
+        ),
     ],
 )
 def test_what_applications_do_not_expect_is_named_and_wants_force(
