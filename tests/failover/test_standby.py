@@ -1,5 +1,6 @@
 """The standby takes no writes but the mirror's, from the first start on."""
 
+import json
 from pathlib import Path
 from time import monotonic
 
@@ -24,10 +25,11 @@ def is_refused(bootstrap: str) -> bool:
     return told[0] is not None
 
 
-def fenced_on_dc2(file: Path) -> str:
-    """Return the line of `failover status` about dc2, once it is closed."""
-    lines = tell("status", str(file)).output.splitlines()
-    return next((line for line in lines if "dc2: standby, fenced: " in line), "")
+def fenced_on_dc2(file: Path) -> list[str]:
+    """Return the topics that `failover status` calls closed on dc2, whoever has closed them."""
+    sites = json.loads(tell("status", "--json", str(file)).output)["sites"]
+    [fenced] = [site["fenced_topics"] for site in sites if site["name"] == "dc2"]
+    return list(fenced)
 
 
 def test_the_standby_is_closed_before_any_promotion_and_the_mirror_goes_on(

@@ -86,11 +86,11 @@ async def test_a_rehearsal_gives_its_lease_to_whoever_waits_to_promote(
 
     async def rehearse(task_status: trio.TaskStatus[None]) -> None:
         async with hold_lease(there.zookeeper, PATHS.lease, wait_ms=1_000):
-            task_status.started()
             rehearsing = cast(
                 "PromotionController", SimpleNamespace(zookeeper=there.zookeeper, paths=PATHS)
             )
             assert await giving_way(rehearsing, no_work) is JOURNAL
+            task_status.started()
             with pytest.raises(RehearsalFailed, match="gave way"):
                 await giving_way(rehearsing, trio.sleep_forever)
 
