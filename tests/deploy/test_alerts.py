@@ -506,7 +506,7 @@ def test_every_heading_of_an_alert_is_one_of_an_alert() -> None:
 
 
 @pytest.mark.skipif(PROMTOOL is None, reason="promtool, which comes with Prometheus, is not here")
-@pytest.mark.parametrize("every", ["15s", "1m", "5m"])
+@pytest.mark.parametrize("every", ["15s", "1m", pytest.param("5m", marks=pytest.mark.story)])
 def test_what_fires_is_what_should(tmp_path: Path, every: str) -> None:
     cases = tmp_path / "cases.yml"
     document = {

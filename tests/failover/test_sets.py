@@ -129,6 +129,7 @@ def promote(file: Path, site: str, *how: str) -> str:
     return ended.output
 
 
+@pytest.mark.story
 def test_sets_move_one_by_one_and_back_and_records_flow_both_ways_meanwhile(
     sites: Sites, tmp_path: Path
 ) -> None:
