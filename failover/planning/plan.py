@@ -79,8 +79,9 @@ class SitesView:
     """What of the map is not believed, and whose it is; None where all of it is."""
     others_closed: tuple[str, ...] = ()
     """What somebody else has closed on either site, and this promotion would open for a moment."""
-    one_way: tuple[str, ...] = ()
-    """What of the target would be opened without the records that the source has of it."""
+    one_way: tuple[str, ...] | None = ()
+    """What of the target would be opened without the records that the source has of it; None where
+    nobody could tell."""
     unsure_seal: str | None = None
     """Of which partition of a lost source that decides where it would be sealed, and what to do."""
     standing: str | None = None
@@ -344,8 +345,13 @@ def _risks(snapshot: SitesView) -> tuple[str, ...]:
     one_way = [
         f"{target.name} is closed for {topic}, and the flow {snapshot.flow} does not bring what"
         f" {source.name} has of it: add it to that flow's topics, and restart `mirror run`"
-        for topic in snapshot.one_way
+        for topic in snapshot.one_way or ()
     ]
+    if snapshot.one_way is None:
+        one_way.append(
+            f"whether {target.name} is closed for topics that {snapshot.flow} leaves out"
+            " is not known"
+        )
     return (*some_of(one_way), *some_of(grown), *some_of(active))
 
 

@@ -26,12 +26,12 @@ async def find_one_way_topics(
     *,
     has: Callable[[str], bool],
     is_source_there: bool,
-) -> tuple[str, ...]:
+) -> tuple[str, ...] | None:
     """Return what the target is closed for by the flow out of it, and what `ends.flow` leaves out.
 
     By the names of the target; `back` is the flow from the target to the source. A topic that the
-    source has no more is none of them, unless the source does not answer. Nothing where the target
-    does not tell its fence: the steps find out.
+    source has no more is none of them, unless the source does not answer. None where a site does
+    not tell: no later step looks.
     """
     if back is None or not back.heeds_promotions:
         return ()
@@ -49,6 +49,6 @@ async def find_one_way_topics(
                 there = (await ends.source.cluster.metadata(refresh=True)).topics
                 left_out = [topic for topic in left_out if back.names.on_target(topic) in there]
         except NetworkFault:
-            return ()
+            return None
         return tuple(left_out)
-    return ()
+    return None

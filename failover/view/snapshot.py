@@ -140,7 +140,7 @@ async def _look_along(
         creatable = await _why_creatable(ends.source, views[flow.source], flow)
         outlook = await _look_ahead(ends, views)
         one_way = await _one_way(ends, views, configuration)
-        others_closed = await _closed_by_others(ends, views, configuration, one_way)
+        others_closed = await _closed_by_others(ends, views, configuration, one_way or ())
     members = views[flow.source].groups
     loss = standing = None
     if not is_source_lost and worker is not None:
@@ -187,7 +187,7 @@ def _renamed(flow: FlowConfig, views: Mapping[str, SiteView]) -> dict[str, str]:
 
 async def _one_way(
     ends: Ends, views: Mapping[str, SiteView], configuration: Configuration
-) -> tuple[str, ...]:
+) -> tuple[str, ...] | None:
     if views[ends.target.name].fault is not None:
         return ()
     return await find_one_way_topics(

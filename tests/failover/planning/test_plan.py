@@ -153,6 +153,10 @@ def test_a_source_that_cannot_be_closed_can_be_given_up() -> None:
             ),
         ),
         (
+            replace(ALL_WELL, one_way=None),
+            "whether dc2 is closed for topics that dc1->dc2 leaves out is not known",
+        ),
+        (
             replace(ALL_WELL, one_way=("clicks",)),
             (
                 "dc2 is closed for clicks, and the flow dc1->dc2 does not bring what dc1 has of it:"
