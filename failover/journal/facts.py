@@ -3,7 +3,8 @@
 Some steps find out what decides later ones:
 
     preflight  topics: how many partitions of each topic move; fence: the target's fence before;
-               plain: the members of groups that do not follow the active site
+               plain: the members of groups that do not follow the active site;
+               one_way: topics that are opened without what the source has of them
     fence      topics: how many partitions of each topic the fence has closed
     drain      starts, ends: the source's logs behind the fence, topic → partition → offset
     seal       source_ids: the ids of the source's topics whose copies were sealed, in the order
@@ -41,11 +42,17 @@ class PreflightFacts:
     """The topics that the target's fence closed before the promotion."""
     plain_members: Mapping[str, int] = field(default_factory=dict)
     """The members that stay, by group, because somebody insisted."""
+    one_way: tuple[str, ...] = ()
+    """The topics that the target opens without the source's records, because somebody insisted."""
 
     def encode(self) -> Facts:
         """Return the facts as the journal holds them."""
-        facts: Facts = {"topics": dict(self.topics or {}), "fence": list(self.target_fence)}
-        return {**facts, "plain": dict(self.plain_members)} if self.plain_members else facts
+        insisted: Facts = {"plain": dict(self.plain_members), "one_way": list(self.one_way)}
+        return {
+            "topics": dict(self.topics or {}),
+            "fence": list(self.target_fence),
+            **{key: fact for key, fact in insisted.items() if fact},
+        }
 
     @classmethod
     def decode(cls, facts: Facts) -> Self:
@@ -54,6 +61,7 @@ class PreflightFacts:
             topics=_counts(facts, "topics"),
             target_fence=_names(facts, "fence"),
             plain_members=_counts(facts, "plain") or {},
+            one_way=_names(facts, "one_way"),
         )
 
 

@@ -32,11 +32,12 @@ from failover.moving.flow import FlowControl
 from failover.moving.groups import GROUPS_BYTES, BothMaps, HeldPositions, fitting, move_groups
 from failover.moving.leaving import CountFollowers, wait_left, wait_plain_left
 from failover.moving.left_behind import find_left_behind
+from failover.moving.opening import TargetOpening
 from failover.moving.seals import Seals
 from failover.moving.standstill import StandstillWatch
 from failover.planning.before_start import at_most
-from failover.sites.fence import Fence, fence_of
 from failover.sites.map_follower import MapFollower
+from failover.sites.opening import Ends
 from failover.sites.other_log import (
     find_other_copies,
     find_other_logs,
@@ -93,7 +94,7 @@ class PromotionEffects:
     journals: Callable[[], Awaitable[Sequence[Journal]]]
     """Reads all promotions' journals, oldest first; raises JournalUnreadable."""
     is_insisted: bool = False
-    """Whether the operator goes on although plain consumers stay."""
+    """Whether the operator goes on although plain consumers stay, or topics open one way."""
     accepts_loss: bool = False
     """Whether a lost source is sealed although records of its map are not believed."""
     loss: Facts | None = None
@@ -105,6 +106,16 @@ class PromotionEffects:
         away = self.limits.sends_clients_away
         return SourceClosing(
             flow=self.flow, source=self.source, shared=self.shared_fence, sends_away=away
+        )
+
+    @property
+    def opening(self) -> TargetOpening:
+        """Return what opens the target."""
+        return TargetOpening(
+            ends=Ends(flow=self.flow, source=self.source, target=self.target),
+            shared=self.shared_fence,
+            evidence=self.evidence,
+            is_insisted=self.is_insisted,
         )
 
     @property
@@ -143,7 +154,7 @@ class PromotionEffects:
             StepName.FENCE: self._unfence,
             StepName.STOP_FLOW: self._start_flow,
             StepName.SEAL: self._seals.unseal,
-            StepName.OPEN_TARGET: self._close_target,
+            StepName.OPEN_TARGET: self.opening.close,
         }
         return await self._act(partial(undo[step], journal))
 
@@ -175,12 +186,16 @@ class PromotionEffects:
             came = [one for one in partitions if self.backward.bounded(one) is not None]
             require_none(await find_regrown_logs(self.target, self.backward, came))
         # What `open-target` will need is tried before anybody is kept from writing.
-        await self.evidence.require_writable(self._required(journal))
+        one_way = await self.opening.require_no_one_way(journal.kind)
+        await self.evidence.require_writable(self.opening.required(journal))
         # A promotion that this one replaces may have opened the target already.
         known = journal.preflight.target_fence
         fence = known or (await self.shared_fence.read_part(self.target)).topics
         facts = PreflightFacts(
-            topics=_counted(partitions), target_fence=tuple(fence), plain_members=plain
+            topics=_counted(partitions),
+            target_fence=tuple(fence),
+            plain_members=plain,
+            one_way=one_way,
         ).encode()
         if journal.kind is PromotionKind.SOURCE_LOST:
             lost = sorted(assigned.difference(partitions))
@@ -408,53 +423,7 @@ class PromotionEffects:
         }
 
     async def _open_target(self, journal: Journal) -> StepOutcome:
-        """Let the target take writes; both clusters carry first that a promotion is under way."""
-        required = self._required(journal)
-        left = await self.evidence.say_moving(journal.site, journal.epoch, required)
-        moved = {self.target.topic_here(topic) for topic, _ in journal.moving}
-        fence = await self.shared_fence.read_part(self.target)
-        if moved & set(fence.topics) or fence.patterns or fence.bars:
-            await self.shared_fence.set_part(self.target, Fence())
-        return StepOutcome(
-            facts={"was_fenced": sorted(moved & set(fence.topics)), "evidence": {**left}}
-        )
-
-    def _required(self, journal: Journal) -> frozenset[str]:
-        """Return the sites that have to carry that a promotion is under way."""
-        planned = journal.kind is PromotionKind.PLANNED
-        return frozenset({self.target.name, *([self.source.name] if planned else [])})
-
-    async def _close_target(self, journal: Journal) -> Facts:
-        """Close the target as it was before, and name what it has taken while it was open.
-
-        One that does not answer now may stay open. The evidence says again that no promotion is
-        under way; what cannot be written now, `failover serve` writes.
-        """
-        await self.evidence.say_active()
-        before = journal.preflight.target_fence
-        try:
-            if before:
-                away = self.limits.sends_clients_away
-                client, site = self.flow.client_id, self.target.name
-                fence = fence_of(self.flow, site, before, client, sends_away=away)
-                await self.shared_fence.set_part(self.target, fence)
-        except NetworkFault as fault:
-            return {"left": brief(fault)}
-        return {"fenced": len(before), **await self._taken(journal)}
-
-    async def _taken(self, journal: Journal) -> Facts:
-        """Return what lies behind the seals on the target, and the source does not have."""
-        sealed = {
-            TopicPartition(one.topic, one.partition): one.target_end for one in journal.partitions
-        }
-        if not sealed:
-            return {}
-        try:
-            ends = await self.target.known_ends(sealed)
-            taken, _ = await find_appended(self.target, [*ends], sealed)
-        except NetworkFault as fault:
-            return {"not_looked": brief(fault)}
-        return {"taken": [asdict(one) for one in taken]} if taken else {}
+        return StepOutcome(facts=await self.opening.open(journal))
 
     # --- records ---------------------------------------------------------------------------------
 

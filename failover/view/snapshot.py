@@ -19,12 +19,12 @@ from failover.planning.plan import SitesView, SiteView
 from failover.sites.fence import read_fence
 from failover.sites.map_follower import MapFollower
 from failover.sites.mirrored_ends import find_mirrored_ends
+from failover.sites.one_way_topics import find_one_way_topics
 from failover.sites.opening import Ends, flow_between, open_ends
 from failover.sites.other_log import find_other_logs, find_recreated_copies, first_of
 from failover.sites.set_groups import cut_line, groups_of_set
 from failover.sites.site import Site, brief
 from failover.sites.unbelieved import find_unsure_seals
-from failover.view.one_way_topics import find_one_way_topics
 from offset_translation.target_scan import MirroredEnd
 from runtime.configuration.config import Configuration, FlowConfig
 from runtime.configuration.running_flow import explain, find_differences

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-import failover.view.one_way_topics
+import failover.sites.one_way_topics
 from failover.sites.fence import Fence
+from failover.sites.one_way_topics import find_one_way_topics
 from failover.sites.opening import Ends
 from failover.sites.site import Site
-from failover.view.one_way_topics import find_one_way_topics
 from runtime.configuration.config import FlowConfig, PatternSet
 from tests.failover.plans import FLOW
 from tests.mirror.two_fakes import two_fakes
@@ -33,7 +33,7 @@ def closed(patch: pytest.MonkeyPatch, *topics: str) -> Iterator[None]:
         return Fence(topics=topics)
 
     with patch.context() as patched:
-        patched.setattr(failover.view.one_way_topics, "read_fence", read_fence)
+        patched.setattr(failover.sites.one_way_topics, "read_fence", read_fence)
         yield
 
 
@@ -76,5 +76,5 @@ async def test_of_a_target_that_does_not_tell_its_fence_nothing_is_known(
     async def read_fence(_: Cluster) -> Fence:
         raise RequestTimedOut("gone")
 
-    monkeypatch.setattr(failover.view.one_way_topics, "read_fence", read_fence)
+    monkeypatch.setattr(failover.sites.one_way_topics, "read_fence", read_fence)
     assert await found(OUT, is_source_there=True) is None
