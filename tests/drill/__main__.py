@@ -154,7 +154,7 @@ def _brokers(given: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:
         rate=given.rate,
         is_secured=given.secured,
     )
-    result = _run(lambda: drill(options))
+    result = _run(lambda: drill(options, tell))
     return list(report(result, options)), not result.offences and not result.died
 
 

@@ -30,6 +30,9 @@ SETUP_MS: Final = 20_000
 REPLICATED: Final = ("offsets.topic.replication.factor", "transaction.state.log.replication.factor")
 SETTINGS: Final[Mapping[str, str]] = {
     "zookeeper.session.timeout.ms": "6000",
+    # Faults in a row can keep ZooKeeper away from a broker that starts for longer than Kafka's
+    # default of 18 s, at which it gives up as Kafka does: nobody would start it again here.
+    "zookeeper.connection.timeout.ms": "90000",
     "replica.lag.time.max.ms": "4000",
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
@@ -271,6 +274,7 @@ def _add_broker(cluster: Cluster, number: int, port: int, more: Mapping[str, str
         **more,
     }
     properties = folder / "server.properties"
+    properties.touch(mode=0o600)
     properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     cluster.processes[name] = Process(
         name=name,

@@ -2,7 +2,7 @@
 
 import math
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -79,8 +79,11 @@ class Result:
     seconds: float
 
 
-async def drill(options: Options) -> Result:
-    """Run one drill. Raises DrillFailed when it could not be carried out."""
+async def drill(options: Options, tell: Callable[[str], None]) -> Result:
+    """Run one drill. Raises DrillFailed when it could not be carried out.
+
+    `tell` is given a line for each part that has ended: together they take minutes.
+    """
     options.folder.mkdir(parents=True)
     links = Links()
     doors = Doors(options.folder / "doors") if options.is_secured else None
@@ -93,10 +96,10 @@ async def drill(options: Options) -> Result:
             factor=options.factor,
             min_in_sync=options.min_in_sync,
         )
-        return await _drill(options, cluster)
+        return await _drill(options, cluster, tell)
 
 
-async def _drill(options: Options, cluster: Cluster) -> Result:
+async def _drill(options: Options, cluster: Cluster, tell: Callable[[str], None]) -> Result:
     targets = Targets(processes=(*cluster.brokers, cluster.zookeeper), bystanders=(CLIENTS,))
     planned = faults.plan(options.seed, options.seconds, targets)
     died: list[str] = []
@@ -124,14 +127,19 @@ async def _drill(options: Options, cluster: Cluster) -> Result:
                     nursery.start_soon(group.change, absences, note)
                 nursery.start_soon(inject, cluster, planned, note)
         quiet_s = monotonic()
+        tell(f"  the last fault has ended, {quiet_s - began_s:.0f} s")
         with trio.move_on_after(options.group_s):
             await _wait_progress(progress, groups, quiet_s)
         seconds = monotonic() - began_s
+        tell(f"  every client goes on, {seconds:.0f} s; the groups read what is left")
         for name in (*PRODUCERS, *TRANSACTORS, *CONSUMERS):
             await clients.finish(name, LAST_WORDS_S)
         for name in [name for one in groups for name in (*one.names, one.watcher)]:
             await clients.finish(name, DRAINED_S)
         died.extend(name for name in cluster.died() if name not in died)
+        tell(
+            f"  the clients have ended, {monotonic() - began_s:.0f} s; the logs are read once more"
+        )
         clients.start("read", "final")
         await clients.finish("final", READ_S, lets_go=False)
         for name in cluster.brokers:

@@ -23,7 +23,7 @@ async def test_brokers_under_faults_lose_nothing_double_nothing_and_change_nothi
     options = Options(
         seed=SEED, seconds=SECONDS, folder=tmp_path / "drill", rate=RATE, groups=(CLASSIC,)
     )  # the other group's processes are spared: `make drill` has both
-    result = await drill(options)
+    result = await drill(options, print)
     said = "\n".join(report(result, options))
     assert result.offences == [], said
     assert result.died == [], said
