@@ -4,5 +4,5 @@
 `relay` carries what asks for the way (`the_way`). Where they are forwarded, `forwarding` carries
 all: `spoken` says which versions, `addresses` which brokers, `produce_requests` and `owned_ids`
 whose batches; `leaving` has members leave before a planned switch, `arrivals` has them ask first
-behind it.
+behind it. What clients are denied is told from what a fence denies all (`denials`, `fence_looks`).
 """

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
+from failover.bootstrap.denials import DENIED, NO_TOPICS
 from failover.bootstrap.spoken import limited
 from runtime.configuration.bootstrap_section import BROKER
 from wire.errors import ErrorCode
@@ -102,6 +103,8 @@ class ShownAnswer(NamedTuple):
     """Those that the broker's own answer named."""
     left_out: tuple[str, ...]
     """Why a broker of those is not shown, for each."""
+    denied: frozenset[str]
+    """Topics that the client is denied, by Metadata."""
 
 
 class _Placing:
@@ -126,13 +129,16 @@ def shown(frame: Buffer, key: int, version: int, places: ShownAddresses) -> Show
     """
     placing = _Placing(places)
     answer = decode_response(CHANGED[key], frame, version)
-    brokers = NO_BROKERS
+    brokers, denied = NO_BROKERS, NO_TOPICS
     match answer:
         case ApiVersionsResponse():
             version = 0 if answer.error_code == ErrorCode.UNSUPPORTED_VERSION else version
             answer = limited(answer)
         case MetadataResponse():
             brokers = {each.node_id: (each.host, each.port) for each in answer.brokers}
+            denied = frozenset(
+                str(each.name) for each in answer.topics if each.error_code == DENIED
+            )
             answer = _metadata(answer, placing)
         case DescribeClusterResponse():
             brokers = {each.broker_id: (each.host, each.port) for each in answer.brokers}
@@ -141,7 +147,7 @@ def shown(frame: Buffer, key: int, version: int, places: ShownAddresses) -> Show
             answer = _coordinators(answer, placing)
     correlation_id = int.from_bytes(frame[:4], "big", signed=True)
     whole = b"".join(encode_response(correlation_id, answer, version))
-    return ShownAnswer(whole, brokers, tuple(placing.left_out.values()))
+    return ShownAnswer(whole, brokers, tuple(placing.left_out.values()), denied)
 
 
 def _metadata(answer: MetadataResponse, places: _Placing) -> MetadataResponse:

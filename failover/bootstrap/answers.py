@@ -1,25 +1,14 @@
 """Answers that are changed on their way to a client, or made here. Pure."""
 
 from dataclasses import replace
-from typing import Final
 
 from failover.bootstrap.owned_ids import given
 from wire.errors import ErrorCode
 from wire.headers import decode_response, encode_response
-from wire.hot.produce import read_answer
 from wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from wire.messages.init_producer_id import InitProducerIdResponse
-from wire.messages.produce import (
-    PartitionProduceResponse,
-    ProduceResponse,
-    TopicProduceResponse,
-)
 from wire.messages.sasl_authenticate import SaslAuthenticateResponse
 from wire.primitives import Buffer
-
-_DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-_LATER: Final = ErrorCode.NOT_ENOUGH_REPLICAS
-"""Nothing was appended, and every producer tries again."""
 
 
 def new_producer(frame: Buffer, version: int, epoch: int) -> bytes:
@@ -27,7 +16,8 @@ def new_producer(frame: Buffer, version: int, epoch: int) -> bytes:
     answer = decode_response(InitProducerIdResponse, frame, version)
     if answer.error_code == ErrorCode.NONE:
         answer = replace(answer, producer_id=given(answer.producer_id, epoch))
-    return _framed(frame, answer, version)
+    correlation_id = int.from_bytes(frame[:4], "big", signed=True)
+    return b"".join(encode_response(correlation_id, answer, version))
 
 
 def no_transactions(correlation_id: int, version: int) -> bytes:
@@ -58,31 +48,3 @@ def lets_in(frame: Buffer, version: int) -> bool:
     answer = decode_response(SaslAuthenticateResponse, frame, version)
     is_step = bytes(answer.auth_bytes[:2]) == b"r=" or bytes(answer.auth_bytes[:1]) == b"{"
     return answer.error_code == ErrorCode.NONE and not is_step
-
-
-def is_denied(frame: Buffer, version: int) -> bool:
-    """Tell whether a Produce answer refuses a batch for want of a right."""
-    return any(
-        partition.error_code == _DENIED
-        for _, partitions in read_answer(frame, version)
-        for partition in partitions
-    )
-
-
-def denied_for_now(frame: Buffer, version: int) -> bytes:
-    """Return a Produce answer whose refusals for want of a right are for the moment only."""
-    answer = decode_response(ProduceResponse, frame, version)
-    answer = replace(answer, responses=tuple(map(_later, answer.responses)))
-    return _framed(frame, answer, version)
-
-
-def _later(topic: TopicProduceResponse) -> TopicProduceResponse:
-    def later(one: PartitionProduceResponse) -> PartitionProduceResponse:
-        return replace(one, error_code=_LATER) if one.error_code == _DENIED else one
-
-    return replace(topic, partition_responses=tuple(map(later, topic.partition_responses)))
-
-
-def _framed(frame: Buffer, answer: InitProducerIdResponse | ProduceResponse, version: int) -> bytes:
-    correlation_id = int.from_bytes(frame[:4], "big", signed=True)
-    return b"".join(encode_response(correlation_id, answer, version))

@@ -26,6 +26,7 @@ from failover.bootstrap.endpoint_metrics import (
     UNREACHABLE,
     EndpointCollector,
 )
+from failover.bootstrap.fence_looks import FenceLooks
 from failover.bootstrap.forwarding import ForwardedConnection, Forwarding, ForwardingCounts
 from failover.bootstrap.owned_ids import IdNotKnown
 from failover.bootstrap.relay import IdleLimits, carry, reach_broker
@@ -358,6 +359,7 @@ async def _forwarding(
         yield Forwarding(
             followed=followed,
             ask_witness=follower.ask,
+            ask_fence=FenceLooks(configuration, clusters).closed,
             places=(
                 BrokerPorts(forward.host, forward.ports)
                 if forward.ports

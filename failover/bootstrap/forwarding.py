@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import inf
 from struct import Struct
 from types import MappingProxyType
 from typing import Final
@@ -21,17 +22,11 @@ import trio
 
 from failover.bootstrap.active_site import FollowedSite
 from failover.bootstrap.addresses import CHANGED, ShownAddresses, shown
-from failover.bootstrap.answers import (
-    denied_for_now,
-    is_denied,
-    lets_in,
-    new_producer,
-    no_new_groups,
-    no_transactions,
-)
+from failover.bootstrap.answers import lets_in, new_producer, no_new_groups, no_transactions
 from failover.bootstrap.arrivals import ASKS_WHERE, FETCH, ArrivedClient, look_again
 from failover.bootstrap.broker_addresses import BrokerAddresses
 from failover.bootstrap.byte_budget import FREE_BYTES, ByteBudget
+from failover.bootstrap.denials import denied_id, denied_write, for_now, may_be_fence
 from failover.bootstrap.frame_source import FrameSource
 from failover.bootstrap.group_members import GroupMembers, Member
 from failover.bootstrap.leaving import (
@@ -55,10 +50,12 @@ from runtime.coordination.witness import ActiveSite
 from runtime.process.fault_note import FaultNote
 from runtime.process.output import escaped
 from wire.messages.api_versions import ApiVersionsRequest
+from wire.messages.create_topics import CreateTopicsRequest
 from wire.messages.init_producer_id import InitProducerIdRequest
 from wire.messages.produce import ProduceRequest
 from wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from wire.messages.sasl_handshake import SaslHandshakeRequest
+from wire.net.rights import Right
 from wire.request_headers import decode_request_header
 from wire.schema import decode_prefix
 
@@ -83,12 +80,12 @@ LAST_ANSWERS_S: Final = 1.0
 """So long the answers to what was written are waited for once another site is active."""
 _PRODUCE: Final = ProduceRequest.API_KEY
 _INIT_PRODUCER: Final = InitProducerIdRequest.API_KEY
-_HELD: Final = frozenset({_PRODUCE, _INIT_PRODUCER})
+_HELD: Final = frozenset({_PRODUCE, _INIT_PRODUCER, CreateTopicsRequest.API_KEY})
 """What the present site must not hear of any more while a promotion leads away from it."""
 _LOGIN: Final = SaslAuthenticateRequest.API_KEY
 _BEFORE_LOGIN: Final = frozenset({ApiVersionsRequest.API_KEY, SaslHandshakeRequest.API_KEY, _LOGIN})
 """What a client may ask where brokers want a login, before it has one."""
-_LOOKED_AT: Final = CHANGED.keys() | _HELD | {HEARTBEAT, _LOGIN}
+_LOOKED_AT: Final = CHANGED.keys() | {_PRODUCE, _INIT_PRODUCER, HEARTBEAT, _LOGIN}
 """Answers that may be changed; all others are passed on as they come."""
 _ANSWER: Final = Struct(">ii")
 TRANSACTIONS: Final = "transactions"
@@ -114,6 +111,7 @@ class Expected:
     answer: bytes | None = None
     is_swallowed: bool = False
     """Whether the client does not hear of the answer: it asked for something else."""
+    asked: float = field(default_factory=trio.current_time)
 
 
 class ForwardingCounts:
@@ -125,7 +123,7 @@ class ForwardingCounts:
         self.held = 0
         """Requests at the gate now."""
         self.softened = 0
-        """Produce answers whose refusals were made ones for the moment."""
+        """Answers whose refusals were made ones for the moment."""
         self.left_out = 0
         """Brokers without a port that answers did not show."""
         self.not_spoken = dict.fromkeys(NOT_SPOKEN, 0)
@@ -141,6 +139,8 @@ class Forwarding:
     followed: FollowedSite
     ask_witness: Callable[[], Awaitable[ActiveSite | None]]
     """Tells what the witness says now; None if it does not say."""
+    ask_fence: Callable[[str], Awaitable[frozenset[Right] | None]]
+    """Tells what a fence denies everybody at a site now; None where that is not known."""
     places: ShownAddresses
     budget: ByteBudget
     brokers: BrokerAddresses
@@ -185,6 +185,8 @@ class ForwardedConnection:
         self._expected: deque[Expected] = deque()
         self._written = 0
         """Produce requests that are not answered yet."""
+        self._seen_open = inf
+        """When the site was seen to be open for a client that was denied something last."""
         self.waiting_bytes = 0
         """Of our answers that wait for those before them."""
         self._answered = trio.Event()
@@ -407,24 +409,41 @@ class ForwardedConnection:
             for why in answer.left_out:
                 self._shared.counts.left_out += 1
                 self._shared.without_port.note(f"{self._site}: {why}")
-            return answer.frame
-        if expected.key == _INIT_PRODUCER:
-            return new_producer(body, expected.version, self._epoch)
+            is_softened = answer.denied and await self._is_for_now(answer.denied, expected)
+            return self._soften(answer.frame, expected) if is_softened else answer.frame
         if expected.key == _LOGIN:
             self._is_in = self._is_in or lets_in(body, expected.version)
             return frame
         if expected.key == HEARTBEAT:
             return frame if self._is_open else rebalancing(body, expected.version)
-        if not is_denied(body, expected.version) or not await self._is_moving():
+        denied = (denied_write if expected.key == _PRODUCE else denied_id)(body, expected.version)
+        if denied is not None and await self._is_for_now(denied, expected):
+            return self._soften(frame, expected)
+        if expected.key == _PRODUCE:
             return frame
+        return new_producer(body, expected.version, self._epoch)
+
+    def _soften(self, frame: bytes | bytearray, expected: Expected) -> bytes:
         self._shared.counts.softened += 1
-        return denied_for_now(body, expected.version)
+        return for_now(memoryview(frame)[_SIZE_BYTES:], expected.key, expected.version)
+
+    async def _is_for_now(self, denied: frozenset[str], expected: Expected) -> bool:
+        """Tell whether what a client is denied may be denied to everybody for the moment.
+
+        A site that is closed by rights refuses writes as if the client had none. A fence may be
+        lifted behind the denial and before the look at it, so what is seen to be open is denied
+        only to a request that has come since.
+        """
+        closed = await self._shared.ask_fence(self._site)
+        is_fenced = closed is None or may_be_fence(denied, expected.key, closed)
+        if is_fenced or await self._is_moving():
+            self._seen_open = inf
+            return True
+        seen_open, self._seen_open = self._seen_open, trio.current_time()
+        return expected.asked <= seen_open
 
     async def _is_moving(self) -> bool:
-        """Tell whether a promotion leads away from this site, or may: by the witness's last word.
-
-        A site that is closed by rights refuses writes as if the client had none.
-        """
+        """Tell whether a promotion leads away, or may: by the witness's last word."""
         said = await self._shared.ask_witness()
         return said is None or said.moving_to is not None or said.site != self._site
 

@@ -38,6 +38,19 @@ async def read_closed(cluster: Cluster) -> dict[Right, set[FenceNote]] | None:
         raise
 
 
+async def closed_anywhere(cluster: Cluster) -> frozenset[Right]:
+    """Return what a fence of ours denies as any broker knows it that answers.
+
+    A broker that has not heard yet of a fence that was lifted denies on. Raises NetworkFault, also
+    where we may not look.
+    """
+    try:
+        views = await _views(cluster)
+    except RightsOff:
+        return frozenset()
+    return frozenset(closings(set().union(*views)))
+
+
 async def close(cluster: Cluster, wanted: Collection[Right], clients: Sequence[str]) -> None:
     """Deny exactly this to everybody; what a fence of ours denied beside it is allowed again.
 

@@ -7,10 +7,16 @@ from time import monotonic
 from typing import Final
 
 import pytest
+import trio
+from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AclOperation, ResourceType
 
 from demo.certificates import Authority
+from failover.sites.fence import Fence, set_fence
+from failover.sites.opening import open_site
+from runtime.configuration.config import load
 from runtime.pair.evidence import TOPIC as EVIDENCE
+from runtime.rights.creation import OF_MOVING
 from tests.failover.bootstrap.served import run_forwarding
 from tests.failover.promoting import failover, finish
 from tests.failover.two_sites import create_topic, run_sites
@@ -30,12 +36,16 @@ from tests.interop.peers import KAFKA_4_KRAFT, NEWEST_3, NEWEST_4
 from tests.interop.rights import give
 from tests.mirror.daemon import run_mirror, wait_until
 from tests.secured_cluster import USER
+from wire.acls import CLUSTER_NAME
 from wire.net.security import Mechanism
 
 SUBJECT: Final = "Unmodified clients at a forwarding `failover bootstrap`"
 pytestmark = pytest.mark.matrix(subject=SUBJECT)
 
 RESUMED_WITHIN_S: Final = 5
+CLOSED_S: Final = 4.0
+MADE: Final = "made"
+DENIED: Final = "denied"
 EACH_SITE: Final = 300
 """So many records are written while a site is active, a hundred in a second."""
 each_java = pytest.mark.parametrize(
@@ -163,11 +173,65 @@ def test_java_goes_through_planned_promotions_of_apache_kafka_which_closes_by_ri
             go_through(applications, at.file)
 
 
+@pytest.mark.matrix(subject=SUBJECT, against="Apache Kafka 4.4")
+def test_a_fence_of_which_the_witness_knows_nothing_ends_no_producer(tmp_path: Path) -> None:
+    """As where an old copy of the witness is restored amid a promotion."""
+    makes_topics = {"auto.create.topics.enable": "true"}
+    with stage(tmp_path, KAFKA_4_KRAFT, KAFKA_4_KRAFT, more=makes_topics) as at:
+        let_endpoint_in(at)
+        give(at.dc1.cluster, USER, ResourceType.TOPIC, MADE, AclOperation.ALL)
+        with run_mirror(at.file), run_forwarding(at.applications, tmp_path) as (address, _):
+            settings = {**at.dc1.client("SASL_PLAINTEXT"), "bootstrap.servers": address}
+            settings |= {"enable.idempotence": True}
+            long_there = Producer(settings)
+            assert heard_of(long_there, TOPIC) == [None]
+            closed = (TOPIC, MADE)  # all that it may write, so that it gets no producer id either
+            close_dc1(at, Fence(topics=closed, allowed_clients=("mirror",), bars=OF_MOVING))
+            new, makes = Producer(settings), Producer(settings)
+            producers = {long_there: TOPIC, new: TOPIC, makes: MADE}
+            told = {one: sent(one, topic) for one, topic in producers.items()}
+            deadline = monotonic() + CLOSED_S
+            while monotonic() < deadline:
+                assert [one.poll(0.1) for one in producers] == [0] * 3, told
+            close_dc1(at, Fence())
+            for one, outcome in told.items():
+                assert one.flush(PATIENCE_S) == 0
+                assert outcome == [None]
+            [lacking] = heard_of(Producer(settings), DENIED)
+            assert lacking is not None
+            assert lacking.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+
+
+def sent(producer: Producer, topic: str) -> list[KafkaError | None]:
+    """Send a record; return what is told of it, in the end."""
+    told: list[KafkaError | None] = []
+    producer.produce(topic, b"r", on_delivery=lambda error, _: told.append(error))
+    return told
+
+
+def heard_of(producer: Producer, topic: str) -> list[KafkaError | None]:
+    """Send a record; return what is told of it."""
+    told = sent(producer, topic)
+    producer.flush(PATIENCE_S)
+    return told
+
+
+def close_dc1(at: Stage, fence: Fence) -> None:
+    """Have the first site's rights be those of this fence, whatever the witness says."""
+
+    async def close() -> None:
+        async with open_site(load(at.file).clusters["dc1"]) as opened:
+            await set_fence(opened.cluster, fence)
+
+    trio.run(close)
+
+
 def let_endpoint_in(at: Stage) -> None:
-    """Applications may write and read, and the endpoint, here the same user, sees the evidence."""
+    """Applications may write and read, and the endpoint, here the same user, look at both sites."""
     let_applications_in(at)
     for site in (at.dc1.cluster, at.dc2.cluster):
         give(site, USER, ResourceType.TOPIC, EVIDENCE, AclOperation.READ)
+        give(site, USER, ResourceType.BROKER, CLUSTER_NAME, AclOperation.DESCRIBE)
 
 
 @each_java

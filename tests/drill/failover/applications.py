@@ -40,6 +40,8 @@ EVERY_S: Final = 0.05
 PINNED_EVERY_S: Final = 0.25
 PINNED_WITHIN_MS: Final = 3_000
 SETTLED_S: Final = 60.0
+ENDED_S: Final = 5.0
+"""So long a producer that has ended may take to say what became of its records."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -178,15 +180,21 @@ class Applications:
 
     def produce_behind_endpoints(self) -> None:
         """Produce as an unmodified client, which knows of no sites."""
-        settings = {**(self.endpoints or {}), **BEHIND_ENDPOINTS}
-        producer = Producer({**settings, "enable.idempotence": True})
+        settings = {**(self.endpoints or {}), **BEHIND_ENDPOINTS, "enable.idempotence": True}
+        producer = Producer(settings)
         number = 0
         while not self._ended.is_set():
             if self._may_try.is_set() and not self._quiet.is_set() and len(producer) < 100:
                 self._open["forwarded"] = 1
                 told = partial(self._tell_forwarded, wall_ms(), f"w{number}")
-                topic = self.subject.topic
-                producer.produce(topic, f"w{number}", f"{number % KEYS}", on_delivery=told)
+                topic, value, key = self.subject.topic, f"w{number}", f"{number % KEYS}"
+                try:
+                    producer.produce(topic, value, key, on_delivery=told)
+                except KafkaException as ended:  # as an application does, which goes on
+                    self.failed.append(f"{value}: the producer has ended: {ended}")
+                    producer.purge()
+                    producer.flush(ENDED_S)
+                    producer = Producer(settings)
                 number += 1
             producer.poll(0)
             self._open["forwarded"] = len(producer)

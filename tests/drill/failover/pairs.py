@@ -30,6 +30,7 @@ from tests.interop.peers import KAFKA_4_KRAFT
 from tests.interop.rights import KRAFT_AUTHORIZER, give
 from tests.interop.secured import SecuredKafka, run_secured
 from tests.secured_cluster import USER
+from wire.acls import CLUSTER_NAME
 
 HOST: Final = "127.0.0.1"
 SITES: Final = ("dc1", "dc2")
@@ -141,6 +142,8 @@ def apache(folder: Path, *, has_sets: bool = False) -> Iterator[Stage]:
         for site in pair.values():
             give(site, USER, ResourceType.TOPIC, "*", AclOperation.ALL)
             give(site, USER, ResourceType.GROUP, "*", AclOperation.ALL)
+            # The endpoints are the same user: they look whether a fence stands.
+            give(site, USER, ResourceType.BROKER, CLUSTER_NAME, AclOperation.DESCRIBE)
         own = {name: {"bootstrap": f"{HOST}:{way.port}"} for name, way in ways.items()}
         file = _write(folder / "dc.yaml", own, port, has_sets=has_sets)
         theirs = {name: one.section("SASL_PLAINTEXT") for name, one in secured.items()}

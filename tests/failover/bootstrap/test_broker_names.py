@@ -23,6 +23,7 @@ from tests.dc_yaml import dc_yaml
 from tests.doubles.fake_cluster import run_fake_cluster
 from wire.headers import RequestHeader, decode_response, encode_request
 from wire.messages.metadata import MetadataRequest, MetadataResponse
+from wire.net.rights import Right
 from wire.net.transport import Address
 
 NAMES = BrokerNames("b{broker}.kafka.test", 443)
@@ -48,6 +49,10 @@ class Found(BrokerAddresses):
 
     def learn(self, *_: object) -> None:
         """Know already."""
+
+
+async def nothing_is_closed(_: str) -> frozenset[Right]:
+    return frozenset()
 
 
 async def witness_says() -> ActiveSite:
@@ -82,6 +87,7 @@ async def test_the_name_in_tls_leads_to_its_broker_and_brokers_are_shown_by_name
         forwarding = Forwarding(
             followed=followed,
             ask_witness=witness_says,
+            ask_fence=nothing_is_closed,
             places=NAMES,
             budget=ByteBudget(2**30),
             brokers=found,

@@ -1,24 +1,15 @@
 """One forwarded connection: what passes, what is changed, and what ends it."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from contextlib import suppress
 
 import pytest
 import trio
 from trio.testing import (
-    MemoryReceiveStream,
-    MemorySendStream,
     MockClock,
-    memory_stream_pair,
     wait_all_tasks_blocked,
 )
 
-from failover.bootstrap.active_site import FollowedSite, ShownSite
-from failover.bootstrap.addresses import BrokerPorts
-from failover.bootstrap.broker_addresses import BrokerAddresses
-from failover.bootstrap.byte_budget import FREE_BYTES, ByteBudget
+from failover.bootstrap.byte_budget import FREE_BYTES
 from failover.bootstrap.forwarding import (
     IDLE_S,
     LAST_ANSWERS_S,
@@ -27,26 +18,37 @@ from failover.bootstrap.forwarding import (
     MOST_MEMBERS,
     MOST_UNDER_WAY,
     STALLED_S,
-    ForwardedConnection,
-    Forwarding,
-    ForwardingCounts,
 )
 from failover.bootstrap.group_members import GroupMembers, Member
 from failover.bootstrap.owned_ids import given
 from failover.bootstrap.spoken import NotCarried
 from failover.bootstrap.the_way import HEAD
-from runtime.coordination.witness import ActiveSite
+from tests.failover.bootstrap.staged import (
+    HEARTBEAT,
+    HERE,
+    JOIN,
+    MIB,
+    MOVING,
+    THERE,
+    answer,
+    fetch,
+    heard,
+    produce,
+    produced,
+    request,
+    staged,
+)
 from wire.errors import ErrorCode
-from wire.headers import RequestHeader, decode_response, encode_request, encode_response
+from wire.headers import decode_response
 from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from wire.messages.join_group import JoinGroupRequest
 from wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from wire.messages.metadata import (
     MetadataRequest,
@@ -55,121 +57,10 @@ from wire.messages.metadata import (
 )
 from wire.messages.offset_fetch import OffsetFetchRequest
 from wire.messages.produce import (
-    PartitionProduceResponse,
     ProduceRequest,
-    ProduceResponse,
-    TopicProduceResponse,
 )
 from wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from wire.request_headers import decode_request_header
-from wire.schema import AnyRequest, ApiMessage
-
-Stream: TypeAlias = "trio.StapledStream[MemorySendStream, MemoryReceiveStream]"
-HERE = ShownSite("dc1", 1)
-MOVING = ShownSite("dc1", 1, is_moving=True)
-THERE = ShownSite("dc2", 2)
-MIB = 1024 * 1024
-
-
-def request(message: AnyRequest, version: int, number: int = 1) -> bytes:
-    header = RequestHeader(
-        api_key=message.API_KEY, api_version=version, correlation_id=number, client_id="me"
-    )
-    return b"".join(encode_request(header, message))
-
-
-def answer(message: ApiMessage, version: int, number: int = 1) -> bytes:
-    return b"".join(encode_response(number, message, version))
-
-
-def produce(number: int = 1, acks: int = -1) -> bytes:
-    return request(ProduceRequest(acks=acks, timeout_ms=1, topic_data=()), 9, number)
-
-
-def fetch(number: int = 1) -> bytes:
-    return request(FetchRequest(max_wait_ms=1, min_bytes=1, topics=()), 12, number)
-
-
-def produced(code: ErrorCode, number: int = 1) -> bytes:
-    one = PartitionProduceResponse(index=0, error_code=code, base_offset=-1)
-    topic = TopicProduceResponse(name="t", partition_responses=(one,))
-    return answer(ProduceResponse(responses=(topic,)), 9, number)
-
-
-JOIN = request(
-    JoinGroupRequest(
-        group_id="g",
-        session_timeout_ms=1,
-        member_id="m",
-        group_instance_id="i",
-        protocol_type="consumer",
-        protocols=(),
-    ),
-    9,
-)
-HEARTBEAT = request(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 4)
-
-
-@dataclass
-class Stage:
-    """A connection between a client and a broker of the test."""
-
-    client: Stream = field(init=False)
-    broker: Stream = field(init=False)
-    said: ActiveSite | None = field(default_factory=lambda: ActiveSite(site="dc1", epoch=1))
-    """By the witness."""
-    faults: list[Exception] = field(default_factory=list)
-    most_held: int = 128 * MIB
-    wants_login: bool = False
-
-    def __post_init__(self) -> None:
-        self.client, ours = memory_stream_pair()
-        theirs, self.broker = memory_stream_pair()
-        self.ours, self.theirs = ours, theirs
-        self.followed = FollowedSite()
-        self.followed.take(HERE)
-        self.shared = Forwarding(
-            followed=self.followed,
-            ask_witness=self._ask,
-            places=BrokerPorts("kafka.example", range(9100, 9110)),
-            budget=ByteBudget(self.most_held),
-            brokers=BrokerAddresses({}, {}),
-            members=GroupMembers(),
-            counts=ForwardingCounts(),
-        )
-        self.connection = ForwardedConnection(
-            ours, theirs, self.shared, lambda: None, wants_login=self.wants_login
-        )
-
-    async def _ask(self) -> ActiveSite | None:
-        await trio.lowlevel.checkpoint()
-        return self.said
-
-    async def run(self) -> None:
-        try:
-            await self.connection.carry()
-        except NotCarried as fault:
-            self.faults.append(fault)
-        await self.ours.aclose()
-        await self.theirs.aclose()
-
-
-@asynccontextmanager
-async def staged(clock: MockClock, **settings: int | bool) -> AsyncIterator[Stage]:
-    assert clock.rate == 0, "its time is virtual"
-    stage = Stage(**settings)  # type: ignore[arg-type]
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(stage.run)
-        yield stage
-        nursery.cancel_scope.cancel()
-
-
-async def heard(stream: Stream) -> bytes:
-    """Return what has come, until nothing more comes."""
-    await wait_all_tasks_blocked()
-    with trio.move_on_after(0.001):
-        return bytes(await stream.receive_some())
-    return b""
 
 
 async def test_requests_and_answers_pass_in_order(autojump_clock: MockClock) -> None:
@@ -394,31 +285,17 @@ async def test_writes_are_not_held_for_ever(autojump_clock: MockClock) -> None:
         assert "held for it" in str(stage.faults[0])
 
 
-@pytest.mark.parametrize(
-    "said",
-    [ActiveSite(site="dc1", epoch=1, moving_to="dc2"), ActiveSite(site="dc2", epoch=2), None],
-    ids=["moving", "moved", "unknown"],
-)
-async def test_a_right_denied_for_a_promotion_is_refused_for_the_moment_only(
-    said: ActiveSite | None,
-    autojump_clock: MockClock,
-) -> None:
+async def test_while_a_promotion_leads_away_no_topic_is_made(autojump_clock: MockClock) -> None:
+    makes = request(CreateTopicsRequest(topics=(), timeout_ms=1), 5)
     async with staged(autojump_clock) as stage:
-        stage.said = said
-        await stage.client.send_all(produce())
-        await heard(stage.broker)
-        await stage.broker.send_all(produced(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
-        assert await heard(stage.client) == produced(ErrorCode.NOT_ENOUGH_REPLICAS)
-        assert stage.shared.counts.softened == 1
-
-
-async def test_a_right_that_somebody_lacks_is_denied(autojump_clock: MockClock) -> None:
-    async with staged(autojump_clock) as stage:
-        await stage.client.send_all(produce())
-        await heard(stage.broker)
-        denied = produced(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        await stage.broker.send_all(denied)
-        assert await heard(stage.client) == denied
+        stage.followed.take(MOVING)
+        await stage.client.send_all(makes)
+        assert await heard(stage.broker) == b""
+        stage.followed.take(HERE)
+        assert await heard(stage.broker) == makes
+        made = answer(CreateTopicsResponse(topics=()), 5)
+        await stage.broker.send_all(made)
+        assert await heard(stage.client) == made
 
 
 async def test_a_member_is_known_while_its_connection_lasts(autojump_clock: MockClock) -> None:
