@@ -3,7 +3,8 @@
 import json
 
 from failover.commands.running import show
-from failover.view.divergence import Listed, UndecidedPart, list_divergence
+from failover.view.divergence import list_divergence
+from failover.view.divergent_parts import Listed, UndecidedPart
 from runtime.process.output import complain
 from runtime.program.command import Options
 from runtime.program.program import ExitStatus

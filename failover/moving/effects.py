@@ -387,8 +387,7 @@ class PromotionEffects:
         facts: Facts = {"evidence": left}
         if journal.kind is PromotionKind.SOURCE_LOST:
             await self.follower.refresh(journal.moving)  # a successor has not read it
-            ids = self.follower.topic_ids
-            beyond = await find_beyond_mirrored(self.source, ids, journal.partitions)
+            beyond = await find_beyond_mirrored(self.source, self.follower, journal.partitions)
             if isinstance(beyond, str):
                 return StepOutcome(facts={**facts, "source_silent": beyond})
             return StepOutcome(facts={**facts, "appended": [asdict(one) for one in beyond]})

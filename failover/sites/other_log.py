@@ -104,6 +104,21 @@ async def find_regrown_logs(
         for partition in partitions
         if (place := _last_place(follower, partition)) is not None
     }
+    return {
+        partition: _describe_regrown(source, follower, partition, places[partition])
+        for partition, is_same in (await compare_records(source, follower, places)).items()
+        if is_same is False
+    }
+
+
+async def compare_records(
+    source: Site, follower: MapFollower, places: Mapping[TopicPartition, tuple[int, int]]
+) -> dict[TopicPartition, bool | None]:
+    """Tell whether both sites hold the same record at these offsets of the source and the target.
+
+    None is the answer where one of them does not hold it any more. Partitions of which one log does
+    not reach as far on either side are left out. Raises NetworkFault.
+    """
     starts, target_starts = await source.starts(places), await follower.target.starts(places)
     ends = await source.ends(places)
     compared = [
@@ -112,38 +127,39 @@ async def find_regrown_logs(
         if starts[partition] <= at_source < ends[partition]
         and target_starts[partition] <= at_target < follower.target_ends.get(partition, 0)
     ]
-    told: dict[TopicPartition, str] = {}
+    told: dict[TopicPartition, bool | None] = {}
     for some in portions(compared):
         mirrored = await last_batches(follower.target, {one: places[one][1] + 1 for one in some})
         held = await last_batches(source, {one: places[one][0] + 1 for one in some})
         for partition in some:
             both = mirrored[partition], held[partition]
-            if _is_other_record(source, follower, partition, places[partition], both):
-                told[partition] = _describe_regrown(source, follower, partition, places[partition])
+            told[partition] = _is_same_record(source, follower, partition, places[partition], both)
     return told
 
 
-def _is_other_record(
+def _is_same_record(
     source: Site,
     follower: MapFollower,
     partition: TopicPartition,
     place: tuple[int, int],
     batches: tuple[HeldBatch | None, HeldBatch | None],
-) -> bool:
-    """Tell whether the sites hold different records at a place, by their batches there.
+) -> bool | None:
+    """Tell whether the sites hold the same record at a place, by their batches there.
 
     A marker of a transaction on the source is no record that was mirrored. Raises SiteUnclear.
     """
     mirrored, held = batches
     if mirrored is None or held is None:
-        return False
+        return None
     at_source, at_target = place
     ours = record_at(follower.target, partition, mirrored[1], at_target)
-    if ours is None or held[0].is_control:
-        return ours is not None
+    if ours is None:
+        return None
+    if held[0].is_control:
+        return False
     theirs = record_at(source, partition, held[1], at_source)
     is_stamped = mirrored[0].is_log_append_time or held[0].is_log_append_time
-    return theirs is not None and not is_same_record(ours, theirs, is_stamped=is_stamped)
+    return None if theirs is None else is_same_record(ours, theirs, is_stamped=is_stamped)
 
 
 def _describe_regrown(

@@ -9,7 +9,9 @@ from uuid import UUID
 import trio
 
 from failover.journal.journal import PartitionEnds
+from failover.sites.map_follower import MapFollower
 from failover.sites.other_log import made_again
+from failover.sites.parting import find_partings
 from failover.sites.site import Site, SiteUnclear, brief
 from runtime.configuration.config import FlowConfig
 from wire.errors import ErrorCode, describe
@@ -93,17 +95,21 @@ async def find_appended(
 
 
 async def find_beyond_mirrored(
-    source: Site, topic_ids: Mapping[str, UUID], sealed: Collection[PartitionEnds]
+    source: Site, follower: MapFollower, sealed: Collection[PartitionEnds]
 ) -> list[SlippedRange] | str:
-    """Return what a source that was given up has beyond the mirrored ends, or why it is silent."""
+    """Return what a source that was given up has beyond the mirrored ends, or why it is silent.
+
+    `follower` has been refreshed. Of a log that was cut and has grown again, or of a topic that was
+    made again, it is what lies behind the last offset that is the target's as well.
+    """
     mirrored = {TopicPartition(one.topic, one.partition): one.mirrored_source_end for one in sealed}
     with trio.move_on_after(SILENT_AFTER_S):
         try:
-            again = await find_made_again(source, topic_ids, mirrored)
-            mirrored |= {partition: 0 for partition in mirrored if partition.topic in again}
             ends = await source.known_ends(mirrored)
+            partings = await find_partings(source, follower, ends)
         except NetworkFault as fault:
             return brief(fault)
+        mirrored |= {partition: parting.source for partition, parting in partings.items()}
         return [
             SlippedRange(
                 topic=partition.topic,

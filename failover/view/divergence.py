@@ -1,7 +1,8 @@
 """List what only one site has, by offset and key, and what was set aside: read off both logs.
 
     only there    the idle site's log behind what the active one has got from it: acknowledged
-                  before a disaster and never mirrored, or written to a standby that was open
+                  before a disaster and never mirrored, or written to a standby that was open; and
+                  what came from the active site, and is gone there since
     foreign       what others had written to a standby before a disaster made it active; both sites
                   have it once the flow back has brought it
     set aside     saved in `<topic>.diverged` on both sites, and left out of the stream
@@ -9,10 +10,8 @@
 Only the parts of the logs in question are read, and nothing is kept of them but digests of keys.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from enum import Enum, StrEnum
 from functools import partial
 from typing import Any, Final
 
@@ -24,8 +23,10 @@ from failover.journal.steps import PromotionState, StepName
 from failover.sites.map_follower import MapFollower
 from failover.sites.mirrored_ends import find_mirrored_ends
 from failover.sites.opening import flow_between, open_site
+from failover.sites.parting import find_partings
 from failover.sites.site import Site, SiteUnclear, brief
 from failover.sites.unbelieved import find_unsure_ends
+from failover.view.divergent_parts import Lack, Listed, Tally, UndecidedPart, What
 from runtime.configuration.config import Configuration, FlowConfig
 from runtime.configuration.topic_names import TopicNames, diverged_topic
 from runtime.configuration.witness_session import open_witness
@@ -40,128 +41,6 @@ from wire.topic_partition import TopicPartition
 LOOK_TIMEOUT_S: Final = 5.0
 MOST_NEWER: Final = 200_000
 """So many records of the active site's own are read for each partition to compare keys."""
-
-
-class What(StrEnum):
-    """Why a record is listed."""
-
-    ONLY_THERE = "only there"
-    FOREIGN = "foreign"
-    SET_ASIDE = "set aside"
-
-
-class Lack(Enum):
-    """Why a partition that the idle site has is not on the active one."""
-
-    NEVER_THERE = "somebody made it on the idle site alone"
-    GONE = "it was mirrored to the idle site, and deleted on the active one since"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
-    """One record: the site that has, or had, it at this offset."""
-
-    what: What
-    site: str
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
-    key: bytes | None
-
-    def document(self) -> dict[str, Any]:
-        """Return it as a line of JSON has it; a key that is no UTF-8 has escapes."""
-        return {
-            "what": self.what.value,
-            "site": self.site,
-            "topic": self.topic,
-            "partition": self.partition,
-            "offset": self.offset,
-            "timestamp_ms": self.timestamp_ms,
-            "key": None if self.key is None else _text(self.key),
-        }
-
-    def line(self) -> str:
-        """Return it as a line of text."""
-        key = "(no key)" if self.key is None else _text(self.key)
-        where = f"{self.topic}-{self.partition}"
-        time = _time(self.timestamp_ms)
-        return f"{self.what:<10}  {self.site}  {where}  {self.offset}  {time}  {key}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UndecidedPart:
-    """A part of a log of the idle site that is to be decided about, and what merging would do."""
-
-    site: str
-    active: str
-    partition: TopicPartition
-    """By the active site's name, as commands have it."""
-    there: TopicPartition
-    """By the name on the idle site."""
-    start: int
-    stop: int
-    records: int
-    keys: KeyComparison
-    is_merged: bool = False
-    """It is decided about already, and waits for the flow back."""
-    lack: Lack | None = None
-    """Whether the active site has the partition at all, and had it before."""
-    topic_set: str | None
-    """Of the file's, which commands need."""
-    may_be_copies: bool = False
-    """Whether no map tells them from copies of the active site's: its topic may have been lost."""
-
-    def line(self) -> str:
-        """Return it as a line of text, with the command that leads on."""
-        topic, index = self.partition
-        of_set = set_option(self.topic_set)
-        if self.is_merged:
-            return (
-                f"{self.there}: {self.site} alone has {self.records} records at offsets"
-                f" {self.start} to {self.stop - 1}; they are merged: the flow back appends them"
-                f" to {self.active} behind `failover promote {self.site}{of_set}`, {self.keys}"
-            )
-        if self.lack is Lack.GONE:
-            return (
-                f"{self.there}: {self.site} alone has {self.records} records at offsets"
-                f" {self.start} to {self.stop - 1}, and it is gone from {self.active}:"
-                f" `failover promote {self.site}{of_set}` makes them active; or copy what is"
-                f" to stay, and delete the topic on {self.site}"
-            )
-        if self.may_be_copies:
-            return (
-                f"{self.there}: {self.site} has {self.records} records at offsets {self.start}"
-                f" to {self.stop - 1} that may be copies of {self.active}'s: the map of them is"
-                f" empty. `mirror rebuild-map --flow '{self.active}->{self.site}'` looks whether"
-                " they are, and with --write makes the map anew"
-            )
-        if not self.records:
-            return (
-                f"{self.there}: {self.site} alone has offsets {self.start} to {self.stop - 1},"
-                f" and no record there that a reader is shown: transactions were aborted."
-                f" `mirror restart {self.active}-{self.site} {topic}:{index} --quarantine{of_set}`"
-                " passes over them"
-            )
-        made = f"; {self.active} does not have it: the restart makes it there, empty"
-        return (
-            f"{self.there}: {self.site} alone has {self.records} records at offsets"
-            f" {self.start} to {self.stop - 1}; `mirror restart {self.active}-{self.site}"
-            f" {topic}:{index} --quarantine{of_set}` sets them aside, with --merge {self.keys}"
-            f"{made if self.lack is Lack.NEVER_THERE else ''}"
-        )
-
-
-@dataclass(slots=True)
-class Tally:
-    """What was found, and what could not be looked at."""
-
-    pending: int = 0
-    unseen: int = 0
-    """Parts of logs to be decided about, without a record that a reader is shown."""
-    set_aside: int = 0
-    foreign: int = 0
-    not_looked: int = 0
 
 
 Tell = Callable[[Listed | UndecidedPart | str], None]
@@ -211,10 +90,16 @@ class Comparison:
         if limit.cancelled_caught:
             raise SiteUnclear(f"no answer within {LOOK_TIMEOUT_S:g} s")
         await self._tell_unbelieved(moving)
+        await self._list_lost(ends)
+        cut = await find_partings(self.idle, self.from_idle, ends)
         never: list[TopicPartition] = []
         for partition, end in sorted(ends.items()):
             if self.from_idle.bounded(partition) is None:
                 never.append(partition)
+                continue
+            if partition in cut:
+                start = max(cut[partition].source, starts[partition])
+                await self._list_part(partition, start, end, lack=Lack.CUT)
                 continue
             taken = max(self.from_idle.mirrored_end(partition) or 0, starts[partition])
             for start, stop in await self._merged(partition, starts[partition]):
@@ -239,6 +124,17 @@ class Comparison:
             if found.untold:
                 self.tally.not_looked += 1
                 self.tell(f"{self.idle.name} {partition} was NOT looked at: {found.untold}")
+
+    async def _list_lost(self, ends: Mapping[TopicPartition, int]) -> None:
+        """List what came from the active site, which has lost it since: here is the last copy.
+
+        Raises NetworkFault, CorruptBatch.
+        """
+        for partition, parting in (
+            await find_partings(self.active, self.from_active, ends)
+        ).items():
+            stop = min(ends[partition], self.from_active.writing_end(partition))
+            await self._list_part(partition, parting.target, stop, lack=Lack.LOST)
 
     async def _tell_unbelieved(self, moving: Sequence[TopicPartition]) -> None:
         """Tell what of the maps is not believed: the rest may take copies for records of its own.
@@ -282,13 +178,21 @@ class Comparison:
         *,
         is_merged: bool = False,
         may_be_copies: bool = False,
+        lack: Lack | None = None,
     ) -> None:
-        """List a part of the idle site's log, without what the mirror has brought there."""
+        """List a part of the idle site's log, without what the mirror has brought there.
+
+        Of what the active site has lost it is what the mirror has brought that is listed.
+        """
         if start >= stop:
             return
         keys, count, first, last = KeyComparison(), 0, stop, start
         mirrors, there = self.from_active.producer_ids, self.idle.here(partition)
-        async for _, records in OwnRecords(self.idle.cluster, there, start, stop, mirrors):
+        is_lost = lack is Lack.LOST
+        left_out = () if is_lost else mirrors
+        async for header, records in OwnRecords(self.idle.cluster, there, start, stop, left_out):
+            if is_lost and header.producer_id not in mirrors:
+                continue
             for record in records:
                 if is_restored(record):
                     continue
@@ -296,7 +200,10 @@ class Comparison:
                 self.tell(_listed(What.ONLY_THERE, self.idle.name, there, record))
                 first, last, count = min(first, record.offset), record.offset, count + 1
         if not count:
-            if is_merged or may_be_copies or await self._ends_mirrored(partition, stop):
+            is_of_another_log = lack is not None
+            if is_merged or may_be_copies or is_of_another_log:
+                return
+            if await self._ends_mirrored(partition, stop):
                 return
             self.tally.unseen += 1
             first, last = start, stop - 1
@@ -313,7 +220,7 @@ class Comparison:
                 records=count,
                 keys=keys,
                 is_merged=is_merged,
-                lack=await self._lack(partition),
+                lack=lack or await self._lack(partition),
                 may_be_copies=may_be_copies,
                 topic_set=self.from_idle.topic_set,
             )
@@ -523,16 +430,3 @@ def _listed(what: What, site: str, partition: TopicPartition, record: Record) ->
         timestamp_ms=record.timestamp_ms,
         key=record.key,
     )
-
-
-def _text(key: bytes) -> str:
-    return key.decode(errors="backslashreplace")
-
-
-def _time(timestamp_ms: int) -> str:
-    """Return a record's time for people, or the number where no calendar has it."""
-    try:
-        moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
-    except (ValueError, OverflowError, OSError):
-        return str(timestamp_ms)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -11,7 +11,8 @@ from typing import Final
 import trio
 
 from failover.journal.journal import JournalUnreadable
-from failover.view.divergence import Listed, Tally, UndecidedPart, list_divergence
+from failover.view.divergence import list_divergence
+from failover.view.divergent_parts import Listed, Tally, UndecidedPart
 from runtime.configuration.config import Configuration
 from runtime.console.frame import PagePart, PageParts
 from runtime.console.tables import Column, counted, mark, table, unknown, when

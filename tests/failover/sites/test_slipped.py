@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from failover.journal.journal import PartitionEnds
+from failover.sites.map_follower import MapFollower
 from failover.sites.site import Site
 from failover.sites.slipped import (
     Shrunk,
@@ -15,26 +16,25 @@ from failover.sites.slipped import (
     find_beyond_mirrored,
     find_made_again,
 )
-from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
+from offset_translation.map_records import source_topic
+from tests.doubles.fake_cluster import run_fake_cluster
+from tests.doubles.map_writers import MemoryWriters
+from tests.failover.target_batches import MIRROR, ORDERS, PIECE, tell, write
 from wire.net import open_cluster
-from wire.topic_partition import TopicPartition
 
-ORDERS = TopicPartition("orders", 0)
 MIRRORED, NOW = UUID(int=1), UUID(int=2)
 
 
 @asynccontextmanager
-async def source(end: int, topic_id: UUID) -> AsyncIterator[Site]:
-    """A site whose log ends here."""
+async def source(end: int, topic_id: UUID, holds: str = "") -> AsyncIterator[Site]:
+    """A site whose log ends here, or behind a record for each letter."""
     async with run_fake_cluster() as fake:
-        _fill(fake, end, topic_id)
+        orders = fake.create_topic("orders", 0)
+        orders.topic_id, orders.partitions[0].end = topic_id, end
+        if holds:
+            write(orders.partitions[0], holds)
         async with open_cluster(fake.bootstrap, client_id="failover") as cluster:
             yield Site(name="dc1", cluster=cluster)
-
-
-def _fill(fake: FakeCluster, end: int, topic_id: UUID) -> None:
-    orders = fake.create_topic("orders", 0)
-    orders.topic_id, orders.partitions[0].end = topic_id, end
 
 
 def appended(start: int, stop: int) -> list[SlippedRange]:
@@ -61,13 +61,27 @@ async def test_records_behind_the_drain_are_told_from_a_shorter_log_and_from_ano
 
 
 @pytest.mark.parametrize(
-    ("topic_id", "found"), [(MIRRORED, appended(20, 25)), (NOW, appended(0, 25))]
+    ("holds", "topic_id", "found"),
+    [
+        ("abcdefgh", MIRRORED, []),
+        ("abcdefghij", MIRRORED, appended(8, 10)),
+        ("abcde", MIRRORED, []),
+        ("abcdeuvwxyz", MIRRORED, appended(5, 11)),
+        ("abcdeuvw", MIRRORED, appended(5, 8)),
+        ("abcdefghij", NOW, appended(0, 10)),
+    ],
 )
-async def test_of_a_topic_made_again_nothing_counts_as_mirrored(
-    topic_id: UUID, found: list[SlippedRange]
+async def test_what_a_source_that_went_back_took_instead_counts_as_beyond_what_was_mirrored(
+    holds: str, topic_id: UUID, found: list[SlippedRange]
 ) -> None:
+    """It took these for clients that were told so, at offsets that the map calls mirrored."""
     seal = PartitionEnds(
-        topic="orders", partition=0, mirrored_source_end=20, target_end=20, source_end=None
+        topic="orders", partition=0, mirrored_source_end=8, target_end=8, source_end=None
     )
-    async with source(25, topic_id) as site:
-        assert await find_beyond_mirrored(site, {"orders": MIRRORED}, [seal]) == found
+    async with source(0, topic_id, holds) as site, run_fake_cluster() as dc2:
+        write(dc2.create_topic("orders", 0).partitions[0], "abcdefgh", MIRROR)
+        tell(dc2, PIECE, source_topic("orders", MIRRORED))
+        async with open_cluster(dc2.bootstrap, client_id="failover") as there:
+            follower = MapFollower(Site(name="dc2", cluster=there), "dc1", MemoryWriters())
+            await follower.refresh([ORDERS])
+            assert await find_beyond_mirrored(site, follower, [seal]) == found

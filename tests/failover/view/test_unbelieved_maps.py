@@ -6,7 +6,8 @@ import pytest
 
 from failover.sites.map_follower import MapFollower
 from failover.sites.site import Site
-from failover.view.divergence import Comparison, Tally
+from failover.view.divergence import Comparison
+from failover.view.divergent_parts import Tally
 from offset_translation.map_records import map_topic_name, piece_start
 from offset_translation.runs import Place
 from tests.doubles.fake_cluster import run_fake_cluster

@@ -27,7 +27,7 @@ from failover.serve.peek.bounds import PeekBounds
 from failover.serve.peek.counterparts import Counterpart
 from failover.serve.peek.look import Ended, Excerpt, PeekedRecord, PeekLook, TransactionState
 from failover.serve.peek.question import PeekQuestion
-from failover.view.divergence import Listed, Tally, What
+from failover.view.divergent_parts import Listed, Tally, What
 from failover.view.status import FlowStatus, SiteStatus, Status
 from runtime.console.flow_lines import FlowsSeen, GroupLine, PartitionLine
 from runtime.console.flow_summary import FlowSummary, LagSample
