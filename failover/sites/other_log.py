@@ -257,9 +257,11 @@ def require_none(found: Mapping[TopicPartition, str]) -> None:
 def _advice(source: Site, follower: MapFollower, topic: str) -> str:
     if follower.unbelieved is not None:
         return f"before anything is deleted: {follower.unbelieved}"
-    where = f"{source.name}-{follower.target_name} {topic}"
+    where, of_set = f"{source.name}-{follower.target_name} {topic}", set_option(follower.topic_set)
+    target = follower.target_name
     return (
-        "compare both sites, then begin it anew with"
-        f" `mirror restart {where} --from-earliest{set_option(follower.topic_set)}`, which deletes"
-        f" {follower.target_name}'s copy, or exclude the topic from the flow"
+        f"`failover divergence{of_set}` lists what {target} alone has, and"
+        f" `failover promote {target} --source-lost --force{of_set}` goes on with it; only to give"
+        f" it up, `mirror restart {where} --from-earliest{of_set}` deletes {target}'s copy and"
+        " begins anew; or exclude the topic from the flow"
     )

@@ -291,7 +291,12 @@ def topic_words(report: PartitionReport | GroupReport) -> str:
 
 def _advice(partition: MirroredPartition, engine: Engine) -> str:
     holds_own = partition.state in STOPPED and may_hold_own(engine.flow.reverse, partition)
-    return advice_for(partition.state, engine.flow.config, holds_own=holds_own)
+    return advice_for(
+        partition.state,
+        engine.flow.config,
+        is_savable=partition.skips.is_savable,
+        holds_own=holds_own,
+    )
 
 
 def with_begin(report: PartitionReport, begun: Begun | None) -> PartitionReport:

@@ -121,8 +121,10 @@ ADVICE: Final[dict[PartitionState, str]] = {
     "mirrored: give it the former name back in the file, and restart `mirror run`; or mirror it "
     "anew under the new name with `mirror restart --from-earliest{of_set}`, which deletes what has "
     "that name on the target, and leaves the former copy there",
-    _S.SOURCE_WENT_BACK: "the source lost records that the target holds: compare both sides; "
-    "`mirror restart --from-earliest{of_set}` deletes the target's copy and begins anew",
+    _S.SOURCE_WENT_BACK: "the source lost records that the target holds, and `failover "
+    "divergence{of_set}` lists: `failover promote TARGET --source-lost --force{of_set}` goes on "
+    "with them; only to give them up, begin anew with `mirror restart --from-earliest{of_set}`, "
+    "which deletes the target's copy",
     _S.SOURCE_GONE: "the source topic was deleted, or made again with fewer partitions: if that "
     "was meant, delete the target topic, or begin one that is there anew with `mirror restart "
     "--from-earliest{of_set}`",
@@ -157,11 +159,33 @@ def advice(state: PartitionState, topic_set: str | None = None) -> str:
     return ADVICE.get(state, "").format(of_set=set_option(topic_set))
 
 
-def advice_for(state: PartitionState, flow: FlowConfig, *, holds_own: bool) -> str:
-    """Return what to do about a state of a partition whose copy `holds_own` records, or not."""
+def advice_for(
+    state: PartitionState, flow: FlowConfig, *, is_savable: bool, holds_own: bool
+) -> str:
+    """Return what to do about a state of a partition whose copy `holds_own` records, or not.
+
+    `is_savable` says whether it is known what they are.
+    """
     if holds_own and state in _DELETES_COPY:
         return keep_copy(flow)
+    if holds_own and state is _S.TARGET_DIVERGED and not is_savable:
+        return fill_anew(flow)
     return advice(state, flow.topic_set)
+
+
+def fill_anew(flow: FlowConfig) -> str:
+    """Return what to do where the copy is not what both maps speak of: it has lost records.
+
+    The flow's source is active and has all that it ever sent or got. What the copy has instead
+    goes with it.
+    """
+    if not flow.heeds_promotions:
+        return keep_copy(flow)
+    return (
+        f"`mirror refill {flow.target} --write` has all brought from {flow.source} again, once every"
+        f" mirror is stopped and the topic is deleted on {flow.target}; copy beforehand what"
+        " failover divergence lists there"
+    )
 
 
 def keep_copy(flow: FlowConfig) -> str:
@@ -175,11 +199,12 @@ def keep_copy(flow: FlowConfig) -> str:
             f"{kept}: compare both sites; `kafka-topics.sh --delete` on {flow.target} gives these"
             " records up, and the topic is mirrored anew"
         )
+    return f"{kept}: {_go_on_with_target(flow)} with it, and with what {flow.source} has lost of it"
+
+
+def _go_on_with_target(flow: FlowConfig) -> str:
     of_set = set_option(flow.topic_set)
-    return (
-        f"{kept}: `failover promote {flow.target} --source-lost --force{of_set}` goes on with it,"
-        f" and with what {flow.source} has lost of it"
-    )
+    return f"`failover promote {flow.target} --source-lost --force{of_set}` goes on"
 
 
 RESTART: Final[dict[PartitionState, tuple[str, str]]] = {
@@ -225,7 +250,12 @@ def remedy(
     how, what = RESTART[state]
     is_unclear = state is _S.TARGET_DIVERGED and not is_savable
     if holds_own and (is_unclear or state in _DELETES_COPY):
-        return keep_copy(flow)
+        return fill_anew(flow) if is_unclear else keep_copy(flow)
+    if state is _S.SOURCE_WENT_BACK and flow.heeds_promotions:
+        return (
+            f"{_go_on_with_target(flow)} with what {flow.source} has lost; only to give that up,"
+            " restart the topic with --from-earliest, which deletes the copy"
+        )
     topic, index = where
     if is_unclear:
         how, what = RESTART[_S.SOURCE_WENT_BACK]

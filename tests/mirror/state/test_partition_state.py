@@ -16,6 +16,7 @@ from mirror.state.partition_state import (
     PartitionStatus,
     advice,
     advice_for,
+    fill_anew,
     keep_copy,
     move,
     remedy,
@@ -66,18 +67,40 @@ def test_no_new_copy_is_advised_where_the_target_holds_records_of_its_own(
     """`mirror restart --from-earliest` is refused there."""
     kept = "`failover promote dc2 --source-lost --force --set payments` goes on with it"
     flow = replace(CONFIG, topic_set="payments")
-    told = [advice_for(state, flow, holds_own=True)]
+    told = [advice_for(state, flow, is_savable=True, holds_own=True)]
     if state in STANDING:
         told.append(remedy(state, flow, WHERE, is_savable=True, holds_own=True))
     assert all(kept in one and "--from-earliest" not in one for one in told)
-    assert "--from-earliest" in advice_for(state, flow, holds_own=False)
+    assert "--from-earliest" in advice_for(state, flow, is_savable=True, holds_own=False)
     both_active = replace(CONFIG, is_active_active=True)
-    assert "failover promote" not in advice_for(state, both_active, holds_own=True)
+    told = [advice_for(state, both_active, is_savable=True, holds_own=True)]
+    if state in STANDING:
+        told.append(remedy(state, both_active, WHERE, is_savable=True, holds_own=False))
+    assert not [one for one in told if "failover promote" in one]
 
 
-def test_what_nobody_can_tell_apart_is_not_deleted_with_records_of_the_targets_own() -> None:
+def test_what_a_source_has_lost_is_not_deleted_on_the_target_before_anything_else() -> None:
+    """The target's copy is the last that there is."""
+    told = remedy(PartitionState.SOURCE_WENT_BACK, CONFIG, WHERE, is_savable=True, holds_own=False)
+    advised = advice(PartitionState.SOURCE_WENT_BACK)
+    assert told.startswith("`failover promote dc2 --source-lost --force` goes on with what dc1 has")
+    assert advised.index("failover promote") < advised.index("only to give") < advised.index("mirr")
+
+
+def test_an_idle_site_whose_log_is_another_than_both_maps_speak_of_is_filled_anew() -> None:
+    """It was advised to promote that site, and to give up all that the active one has since."""
     diverged = PartitionState.TARGET_DIVERGED
-    assert remedy(diverged, CONFIG, WHERE, is_savable=False, holds_own=True) == keep_copy(CONFIG)
+    told = remedy(diverged, CONFIG, WHERE, is_savable=False, holds_own=True)
+    assert told == advice_for(diverged, CONFIG, is_savable=False, holds_own=True)
+    assert told == fill_anew(CONFIG)
+    assert told.startswith("`mirror refill dc2 --write` has all brought from dc1 again")
+    both_active = replace(CONFIG, is_active_active=True)
+    assert fill_anew(both_active) == keep_copy(both_active)
+    assert advice_for(diverged, CONFIG, is_savable=True, holds_own=True) == advice(diverged)
+
+
+def test_what_is_known_to_be_the_targets_own_is_saved() -> None:
+    diverged = PartitionState.TARGET_DIVERGED
     saved = remedy(diverged, CONFIG, WHERE, is_savable=True, holds_own=True)
     assert saved.startswith("`mirror restart dc1-dc2 orders:3 --quarantine`")
 
@@ -89,7 +112,8 @@ def test_what_to_do_about_a_flow_of_a_set_names_the_set() -> None:
     assert told.startswith("`mirror restart dc1-dc2 orders:3 --quarantine --set payments`")
     for state in ADVICE:
         said = advice(state, "payments")
-        assert said.count("`mirror restart") == said.count(" --set payments`")
+        commands = said.count("`mirror restart") + said.count("`failover ")
+        assert commands == said.count(" --set payments`")
         assert "{" not in said + advice(state)
 
 
