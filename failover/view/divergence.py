@@ -96,17 +96,29 @@ class Comparison:
         for partition, end in sorted(ends.items()):
             if self.from_idle.bounded(partition) is None:
                 never.append(partition)
-                continue
-            if partition in cut:
+            elif partition in cut:
                 start = max(cut[partition].source, starts[partition])
                 await self._list_part(partition, start, end, lack=Lack.CUT)
-                continue
-            taken = max(self.from_idle.mirrored_end(partition) or 0, starts[partition])
-            for start, stop in await self._merged(partition, starts[partition]):
-                if taken < stop:
-                    await self._list_part(partition, max(start, taken), stop, is_merged=True)
-                    taken = stop
-            await self._list_part(partition, taken, end)
+            else:
+                await self._list_untaken(partition, starts[partition], end)
+        await self._list_never_taken(never, starts, ends)
+
+    async def _list_untaken(self, partition: TopicPartition, log_start: int, end: int) -> None:
+        """List what lies behind the end of what the active site has got."""
+        taken = max(self.from_idle.mirrored_end(partition) or 0, log_start)
+        for start, stop in await self._merged(partition, log_start):
+            if taken < stop:
+                await self._list_part(partition, max(start, taken), stop, is_merged=True)
+                taken = stop
+        await self._list_part(partition, taken, end)
+
+    async def _list_never_taken(
+        self,
+        never: Sequence[TopicPartition],
+        starts: Mapping[TopicPartition, int],
+        ends: Mapping[TopicPartition, int],
+    ) -> None:
+        """List what others wrote to logs of which the active site never got anything."""
         await self.from_active.refresh(never)
         held = {where for where, end in (await self.active.known_ends(never)).items() if end > 0}
         for partition, found in sorted((await find_mirrored_ends(self.from_active, never)).items()):

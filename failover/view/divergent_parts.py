@@ -1,4 +1,4 @@
-"""What `failover divergence` lists: records, and parts of logs to be decided about, as text and JSON.
+"""What `failover divergence` lists: records, and parts of logs that somebody has to decide about.
 
 Pure: `failover.view.divergence` finds them.
 """

@@ -182,8 +182,8 @@ def fill_anew(flow: FlowConfig) -> str:
     if not flow.heeds_promotions:
         return keep_copy(flow)
     return (
-        f"`mirror refill {flow.target} --write` has all brought from {flow.source} again, once every"
-        f" mirror is stopped and the topic is deleted on {flow.target}; copy beforehand what"
+        f"`mirror refill {flow.target} --write` has all brought from {flow.source} again, once"
+        f" every mirror is stopped and the topic is deleted on {flow.target}; copy beforehand what"
         " failover divergence lists there"
     )
 

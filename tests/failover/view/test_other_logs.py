@@ -35,7 +35,7 @@ async def listed(
     """Return what the idle site alone has, by site and offset, and what to do about it."""
     file = folder / "dc.yaml"
     hosts = [",".join(f"{host}:{port}" for host, port in one.bootstrap) for one in (dc1, dc2)]
-    file.write_text(promotable(*hosts, "w:1", "/r", "orders", is_both_ways=True))
+    file.write_text(promotable(hosts[0], hosts[1], "w:1", "/r", "orders", is_both_ways=True))
     told: list[Any] = []
     async with (
         open_cluster(dc1.bootstrap, client_id="t") as first,
