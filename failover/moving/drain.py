@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import trio
@@ -15,6 +16,7 @@ from failover.sites.other_log import find_other_logs, find_recreated_copies, req
 from failover.sites.site import LogUnavailable, Site
 from failover.sites.unbelieved import UnbelievedWatch
 from wire.net import NetworkFault
+from wire.net.side_by_side import ask_both
 from wire.topic_partition import TopicPartition
 
 DRAIN_POLL_S: Final = 0.05
@@ -154,8 +156,12 @@ async def wait_drained(
                 is_done = not left and not absent
                 if first is None or is_done:
                     # First, as what the mirror has stopped at never comes; last, as it may be new.
-                    require_none(await find_other_logs(source, follower, logs.ends))
-                    require_none(await find_recreated_copies(follower, logs.ends))
+                    others, recreated = await ask_both(
+                        partial(find_other_logs, source, follower, logs.ends),
+                        partial(find_recreated_copies, follower, logs.ends),
+                    )
+                    require_none(others)
+                    require_none(recreated)
             except LogUnavailable as fault:
                 unavailable = f" ({fault})"
             else:

@@ -58,6 +58,7 @@ from runtime.configuration.config import FlowConfig
 from runtime.configuration.failover_section import FailoverConfig
 from runtime.coordination.witness import WitnessGarbled
 from wire.net import NetworkFault
+from wire.net.side_by_side import ask_both
 from wire.topic_partition import TopicPartition
 
 _LOG = logging.getLogger(__name__)
@@ -180,9 +181,12 @@ class PromotionEffects:
         plain: Mapping[str, int] = {}
         if is_planned:
             plain = await self._wait_ready(partitions)
-            await self.backward.refresh(partitions)
+            _, regrown = await ask_both(
+                partial(self.backward.refresh, partitions),
+                partial(find_regrown_logs, self.source, self.follower, partitions),
+            )
             self._require_backward(partitions)
-            require_none(await find_regrown_logs(self.source, self.follower, partitions))
+            require_none(regrown)
             came = [one for one in partitions if self.backward.bounded(one) is not None]
             require_none(await find_regrown_logs(self.target, self.backward, came))
         # What `open-target` will need is tried before anybody is kept from writing.
@@ -275,8 +279,9 @@ class PromotionEffects:
         self, journal: Journal, held: HeldPositions, groups: GroupChoice
     ) -> Facts:
         partitions = frozenset(journal.moving)
-        await self.follower.refresh(partitions)
-        await self.backward.refresh(partitions)
+        await ask_both(
+            partial(self.follower.refresh, partitions), partial(self.backward.refresh, partitions)
+        )
         self._require_backward(partitions)
         # Of what does not move nobody has asked how far it is mirrored.
         forward = {
@@ -359,15 +364,23 @@ class PromotionEffects:
         # First: it may take long.
         moved = await self._move_groups(journal, _held(journal), here.chosen)
         found = await self.closing.close(journal, drained)
+        await ask_both(
+            partial(self._require_drained_ends, found, drained),
+            partial(self._require_sealed_ends, journal),
+        )
+        made = await make_missing(self.source, self.target, self.flow, found)
+        return StepOutcome(facts={**moved, "partitions": len(found), "made": made})
+
+    async def _require_drained_ends(
+        self, found: Collection[TopicPartition], drained: Mapping[TopicPartition, int]
+    ) -> None:
+        """Raise StepFailed naming a partition of the source that is not as it was drained."""
         require_none(await find_other_logs(self.source, self.follower, drained))
         appended, shrunk = await find_appended(self.source, found, drained)
         if appended:
             raise StepFailed(f"the fence did not hold: {appended[0].describe(self.source.name)}")
         if shrunk:
             raise StepFailed(shrunk[0].describe(self.source.name))
-        await self._require_sealed_ends(journal)
-        made = await make_missing(self.source, self.target, self.flow, found)
-        return StepOutcome(facts={**moved, "partitions": len(found), "made": made})
 
     async def _require_sealed_ends(self, journal: Journal) -> None:
         """Raise StepFailed naming a partition that is not on the target as it was sealed."""

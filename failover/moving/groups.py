@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeAlias, TypeVar
 
@@ -22,6 +23,7 @@ from wire.net.operations import (
     describe_groups,
     list_offsets,
 )
+from wire.net.side_by_side import ask_both
 from wire.topic_partition import TopicPartition
 
 V = TypeVar("V", bound=JsonValue)
@@ -229,9 +231,10 @@ async def move_groups(
     facts take at most fifteen sixteenths of `room`. Raises NetworkFault.
     """
     give_up_at = trio.current_time() + timeout_ms / 1000
-    maps = replace(maps, target_starts=await _starts(target, maps.forward))
-    told = _Told()
-    names = await source.members(groups)
+    names, starts = await ask_both(
+        partial(source.members, groups), partial(_starts, target, maps.forward)
+    )
+    maps, told = replace(maps, target_starts=starts), _Told()
     described = await describe_groups(target.cluster, list(names)) if names else {}
     idle = {name for name in names if name not in described or not described[name].members}
     for first in range(0, len(names), GROUPS_AT_ONCE):

@@ -11,6 +11,7 @@ of it yet.
 """
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from uuid import UUID
 
 from failover.journal.execute import StepFailed
@@ -21,6 +22,7 @@ from offset_translation.runs import Place
 from offset_translation.topic_identity import NO_ID, is_recreated
 from runtime.set_option import set_option
 from wire.net.held_batches import HeldBatch
+from wire.net.side_by_side import ask_both
 from wire.record_batch import is_same_record
 from wire.topic_partition import TopicPartition
 
@@ -119,7 +121,10 @@ async def compare_records(
     None is the answer where one of them does not hold it any more. Partitions of which one log does
     not reach as far on either side are left out. Raises NetworkFault.
     """
-    starts, target_starts = await source.starts(places), await follower.target.starts(places)
+    target = follower.target
+    starts, target_starts = await ask_both(
+        partial(source.starts, places), partial(target.starts, places)
+    )
     ends = await source.ends(places)
     compared = [
         partition
@@ -129,8 +134,10 @@ async def compare_records(
     ]
     told: dict[TopicPartition, bool | None] = {}
     for some in portions(compared):
-        mirrored = await last_batches(follower.target, {one: places[one][1] + 1 for one in some})
-        held = await last_batches(source, {one: places[one][0] + 1 for one in some})
+        held, mirrored = await ask_both(
+            partial(last_batches, source, {one: places[one][0] + 1 for one in some}),
+            partial(last_batches, target, {one: places[one][1] + 1 for one in some}),
+        )
         for partition in some:
             both = mirrored[partition], held[partition]
             told[partition] = _is_same_record(source, follower, partition, places[partition], both)

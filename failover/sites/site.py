@@ -79,6 +79,8 @@ class Site:
 
     def here(self, partition: TopicPartition) -> TopicPartition:
         """Return what the site calls a partition."""
+        if self.names is None:
+            return partition
         return TopicPartition(self.topic_here(partition.topic), partition.partition)
 
     def moved(self, flow: FlowConfig, topic: str) -> str | None:

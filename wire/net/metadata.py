@@ -17,8 +17,9 @@ from wire.primitives import Buffer
 CORRELATION_BYTES: Final = 4
 LONG_BYTES: Final = 4_096
 """About a hundred partitions."""
-ANSWERS_KEPT: Final = 2
-"""A program speaks with two clusters, as a rule."""
+ANSWERS_KEPT: Final = 8
+"""A program speaks with two clusters, as a rule, and asks each about all its topics and about some
+of them. Brokers that were started at other times may say the same in another order."""
 BELIEVED_FOR_S: Final = 60.0
 """A view older than this is asked for again; changes are noticed earlier, by error codes."""
 _UNKNOWN: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

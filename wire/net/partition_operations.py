@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, Self, TypeAlias
 import trio
 
 from wire.errors import ErrorCode
+from wire.hot.list_offsets import question_body, read_listed
 from wire.messages.fetch import (
     AbortedTransaction,
     FetchPartition,
@@ -19,7 +20,7 @@ from wire.messages.fetch import (
     FetchResponse,
     FetchTopic,
 )
-from wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from wire.messages.list_offsets import ListOffsetsRequest
 from wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -120,31 +121,17 @@ class _OffsetQuestion:
                 nursery.start_soon(self._ask_leader, leader, places)
 
     async def _ask_leader(self, leader: int, places: Sequence[TopicPartition]) -> None:
-        by_topic: defaultdict[str, list[ListOffsetsPartition]] = defaultdict(list)
-        for topic, partition in places:
-            by_topic[topic].append(
-                ListOffsetsPartition(partition_index=partition, timestamp=self._timestamp)
-            )
-        request = ListOffsetsRequest(
-            replica_id=-1,
-            isolation_level=self._isolation_level,
-            topics=tuple(
-                ListOffsetsTopic(name=name, partitions=tuple(asked))
-                for name, asked in by_topic.items()
-            ),
-        )
         try:
-            answer = await self._cluster.request(request, node=leader)
+            connection = await self._cluster.connection(leader)
+            version = connection.version_of(ListOffsetsRequest)
+            body = question_body(places, self._timestamp, self._isolation_level, version)
+            listed = await connection.ask(ListOffsetsRequest, version, [body], read_listed)
         except NetworkFault as fault:
             self._not_reached(places, fault)
             return
         self.offsets |= dict.fromkeys(places, ErrorCode.UNKNOWN_SERVER_ERROR)
-        for answered in answer.topics:
-            for found in answered.partitions:
-                code = code_of(found.error_code)
-                self.offsets[TopicPartition(answered.name, found.partition_index)] = (
-                    found.offset if code is ErrorCode.NONE else code
-                )
+        for place, found in listed.items():
+            self.offsets[place] = code_of(found.error_code) if found.error_code else found.offset
 
     def _not_reached(self, places: Sequence[TopicPartition], fault: NetworkFault) -> None:
         self.fault = fault

@@ -9,6 +9,7 @@ from wire.net.errors import NetworkFault, RequestRefused
 
 K = TypeVar("K")
 V = TypeVar("V")
+T = TypeVar("T")
 
 
 async def ask_each(
@@ -35,6 +36,32 @@ async def ask_each(
     if faults:
         raise faults[0]
     return answers
+
+
+async def ask_both(
+    first: Callable[[], Awaitable[K]], second: Callable[[], Awaitable[V]]
+) -> tuple[K, V]:
+    """Ask two questions side by side, as of two clusters; return both answers.
+
+    Raises what a question raises, as itself and not in a group, once both have ended: of two faults
+    the first question's.
+    """
+    firsts: list[K] = []
+    seconds: list[V] = []
+    faults: dict[int, Exception] = {}
+
+    async def ask(place: int, question: Callable[[], Awaitable[T]], answers: list[T]) -> None:
+        try:
+            answers.append(await question())
+        except Exception as fault:  # noqa: BLE001 - raised again below, outside the nursery
+            faults[place] = fault
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask, 0, first, firsts)
+        nursery.start_soon(ask, 1, second, seconds)
+    if faults:
+        raise faults[min(faults)]
+    return firsts[0], seconds[0]
 
 
 def or_refusal(
