@@ -298,7 +298,8 @@ class MapFollower:
         if end == self._next:
             return
         cluster = self.target.cluster
-        batches, reading = read_partition(cluster, self._topic, 0, self._next, end), MapReading()
+        batches = read_partition(cluster, self._topic, 0, self._next, end)
+        reading = MapReading(topic_id=self._topic_id)
         try:
             async for header, batch in batches:
                 await self._replay(header, batch, reading)

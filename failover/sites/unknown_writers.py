@@ -9,11 +9,13 @@ plain producers are no mirror.
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
+from uuid import UUID
 
 import trio
 
 from failover.journal.lease import hold_lease
 from offset_translation.map_records import map_topic_name, partition_of
+from offset_translation.topic_identity import NO_ID
 from runtime.configuration.config import Configuration, FlowConfig
 from runtime.coordination.map_registry import WitnessWriters
 from runtime.coordination.map_writers import (
@@ -182,8 +184,19 @@ async def _find_unknown(
                 f" {number} has been at work. {told(written)}",
                 is_outdated=True,
             )
+        is_another = known.is_of_another_topic(written.topic_id) and not internal.of_checkpoints
+        if without_numbers and is_another and written.count:
+            return Unknown(internal, _told_another(known, written), is_outdated=True)
         return _told_unknown(internal, unbelieved) if unbelieved.count else None
     raise MapUnreadable(f"{where} was not read within {READ_TIMEOUT_S:g} s")
+
+
+def _told_another(known: MapWriters, written: "WrittenBy") -> str:
+    return (
+        f"the topic (id {written.topic_id}) is another one than our programs have written (id"
+        f" {UUID(known.topic_id)}): it was made again. Have it believed only if all that it held"
+        f" was put back: by a part of it, groups would pass over records. {told(written)}"
+    )
 
 
 def _told_unknown(internal: Internal, unbelieved: UnbelievedRecords) -> Unknown:
@@ -264,6 +277,8 @@ class WrittenBy(UnbelievedRecords):
 
     numbers: dict[str, int] = field(default_factory=dict)
     """By registry the highest number."""
+    topic_id: UUID = NO_ID
+    """The topic's, zero where there is none or brokers tell none."""
 
 
 def told(written: WrittenBy) -> str:
@@ -290,6 +305,7 @@ async def read_writers(
     view = (await cluster.metadata([topic], refresh=True)).topics.get(topic)
     if view is None or not view.partitions:
         return written
+    written.topic_id = view.topic_id
     where = TopicPartition(topic, 0)
     start = (await list_offsets(cluster, [where], EARLIEST))[where]
     end = (await list_offsets(cluster, [where], LATEST))[where]

@@ -5,6 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from offset_translation.map_records import lost_head
+from offset_translation.topic_identity import NO_ID
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
 from wire.net.operations import EARLIEST, LATEST, list_offsets, read_partition
@@ -49,6 +50,11 @@ class TailReader:
         self._damaged = damaged
         self._is_map = is_map
         self._stepped_to = -1
+
+    @property
+    def topic_id(self) -> UUID:
+        """The id of the topic that was read last; zero where brokers tell none."""
+        return self._topic_id or NO_ID
 
     async def read_new(self) -> AsyncIterator[tuple[BatchHeader, Record]]:
         """Yield the records up to the end that the log has now; raises NetworkFault.

@@ -10,6 +10,7 @@ from runtime.coordination.map_writers import (
     NOBODY,
     TO_ADOPT,
     WITHOUT_ID,
+    MapMadeAgain,
     MapReading,
     MapWriters,
     Registration,
@@ -67,6 +68,7 @@ class WitnessWriters:
         self._of_checkpoints = of_checkpoints
         path = paths.checkpoint_writers if of_checkpoints else paths.map_writers
         self._path: Final = path(source, target)
+        self._flow: Final = (source, target)
         self._topic_set: Final = paths.topic_set
         self._assignment: Final = paths.of_pair.assignment(source, target)
         self._known: MapWriters | None = None
@@ -80,7 +82,7 @@ class WitnessWriters:
         The assignment of the flow shows that a mirror ran. A topic of another id was made again:
         nothing that it holds was adopted.
         """
-        adopted_before: int = await _understood(self._path, lambda: self._begin(end, topic_id.hex))
+        adopted_before: int = await _understood(self._path, lambda: self._begin(end, topic_id))
         return adopted_before
 
     async def _read(self, node: ZNode | None) -> MapWriters:
@@ -91,13 +93,15 @@ class WitnessWriters:
             return TO_ADOPT
         return MapWriters(adopts=await self._zookeeper.exists(self._assignment))
 
-    async def _begin(self, end: int, topic_id: str) -> int:
+    async def _begin(self, end: int, topic_id: UUID) -> int:
         await self._zookeeper.sync()  # a server that lags behind is no old copy
         while True:
             node = await self._zookeeper.get(self._path)
             known = await self._read(node)
             self._require_newer(known)
-            begun = _with_id(begun_writers(known, end, topic_id, now_ms()))
+            if end:
+                self._require_same_topic(known, topic_id)
+            begun = _with_id(begun_writers(known, end, topic_id.hex, now_ms()))
             if known.adopts:
                 for producer_id in await self._at_work():
                     begun = begun.with_producer(producer_id, now_ms())
@@ -157,14 +161,19 @@ class WitnessWriters:
         registered by then, so the witness is asked once a reading at most.
         """
         known = self._known
-        if known is not None and not self._is_to_be_asked_again:
+        if known is None or known.is_of_another_topic(reading.topic_id):
+            known = await self._asked()
+            reading.is_told = True
+            self._require_same_topic(known, reading.topic_id)
+        if not self._is_to_be_asked_again:
             if known.believes(producer_id, offset):
                 return True
             if producer_id in self._unknown:
                 return False
-        if known is None or not reading.is_told:
+        if not reading.is_told:
             known = await self._asked()
             reading.is_told = True
+            self._require_same_topic(known, reading.topic_id)
         if known.believes(producer_id, offset):
             return True
         if len(self._unknown) < MOST_UNKNOWN:
@@ -206,6 +215,21 @@ class WitnessWriters:
         """Raise WitnessOutdated where the witness knows less than it has told before."""
         if self._known is not None and known.is_before(self._known.newest):
             raise self._outdated(self._known.newest, known)
+
+    def _require_same_topic(self, known: MapWriters, topic_id: UUID) -> None:
+        """Raise MapMadeAgain where the witness knows another topic; checkpoints are no memory."""
+        if self._of_checkpoints or not known.is_of_another_topic(topic_id):
+            return
+        source, target = self._flow
+        of_set = set_option(self._topic_set)
+        raise MapMadeAgain(
+            f"the map on {target} of what comes from {source} is another topic (id {topic_id}) than"
+            f" our programs have written (id {UUID(known.topic_id)}): it was made again, and may"
+            " hold a part of what it held, by which groups would pass over records. Stop every"
+            " mirror, delete the topic, and `mirror rebuild-map --write` finds the map again from"
+            " both logs. If all of it was put back,"
+            f" `failover recover --believe-maps{of_set}` shows it, and has it believed with --write"
+        )
 
     def _outdated(self, one: Registration, known: MapWriters) -> WitnessOutdated:
         return WitnessOutdated(

@@ -59,6 +59,8 @@ _NUMBER_KIND: Final = struct.pack(">h", 9)
 _NUMBER: Final = struct.Struct(">hq")
 _VALUE_VERSION: Final = 0
 _ID_BYTES: Final = 16
+NO_ID: Final = UUID(int=0)
+NO_TOPIC_ID: Final = NO_ID.hex
 
 
 class WritersUnknown(NetworkFault):
@@ -67,6 +69,10 @@ class WritersUnknown(NetworkFault):
 
 class WitnessOutdated(WritersUnknown):
     """The witness is an old copy: it does not know who has registered since."""
+
+
+class MapMadeAgain(WritersUnknown):
+    """The topic is another one than our programs have written, and what it holds may be a part."""
 
 
 class Registration(NamedTuple):
@@ -139,6 +145,15 @@ class MapWriters:
         """Tell whether this knows the registry, and not that registration, nor adopts it."""
         return not self.adopts and one.registry == self.registry and one.number > self.number
 
+    def is_of_another_topic(self, topic_id: UUID) -> bool:
+        """Tell whether our programs have written another topic than that of this id.
+
+        Brokers without ids give zero for all.
+        """
+        if self.adopts or not self.topic_id:
+            return False
+        return NO_TOPIC_ID not in {self.topic_id, topic_id.hex} and self.topic_id != topic_id.hex
+
     def is_of_another(self, one: Registration) -> bool:
         """Tell whether it is surely another registry's: those of earlier versions have no id."""
         return bool(self.registry) and one.registry != self.registry
@@ -177,10 +192,10 @@ class MapWriters:
                     for one, at_ms in found["registered"].items()
                 },
                 adopted_before=whole_number(found["adopted_before"]),
-                topic_id=text(found["topic_id"]),
+                topic_id=_hex_id(found["topic_id"]),
                 adopts=found["adopts"] is True,
                 number=whole_number(found.get("number", 0), LARGEST_NUMBER),
-                registry=_registry_id(found.get("registry", "")),
+                registry=_hex_id(found.get("registry", "")),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise WitnessGarbled(
@@ -188,10 +203,10 @@ class MapWriters:
             ) from error
 
 
-def _registry_id(value: object) -> str:
+def _hex_id(value: object) -> str:
     known = text(value)
     if known and len(bytes.fromhex(known)) != _ID_BYTES:
-        raise ValueError(f"{known!r:.80} is no id of a registry")
+        raise ValueError(f"{known!r:.80} is no id")
     return known
 
 
@@ -324,6 +339,8 @@ async def note_unbelieved(
 class MapReading:
     """One reading of a map up to the end that the log had when it began."""
 
+    topic_id: UUID = NO_ID
+    """The topic's that is read; of a zero one nothing is compared."""
     is_told: bool = False
     """Whether the witness has been asked since: it knows everybody who has written before."""
 
@@ -332,7 +349,10 @@ class Writers(Protocol):
     """The registry of one topic. All methods raise WritersUnknown."""
 
     async def begin(self, *, end: int, topic_id: UUID) -> int:
-        """Have a registry; return before which offset its map was adopted just now, 0 if not."""
+        """Have a registry; return before which offset its map was adopted just now, 0 if not.
+
+        Raises MapMadeAgain for another topic than was written, unless it is empty.
+        """
 
     async def register(
         self, producer_id: int, in_log: Collection[int] | None = None, /
@@ -340,7 +360,7 @@ class Writers(Protocol):
         """Return the newest one once everybody who reads the map may believe this producer."""
 
     async def believes(self, producer_id: int, offset: int, reading: MapReading, /) -> bool:
-        """Tell whether a batch is to be believed."""
+        """Tell whether a batch is to be believed; raises MapMadeAgain."""
 
     async def is_elsewhere(self, one: Registration, /) -> bool:
         """Tell whether a registration is of another registry.

@@ -22,6 +22,7 @@ from runtime.coordination.map_writers import (
     MOST_UNSEEN,
     TO_ADOPT,
     UNSEEN_KEPT_MS,
+    MapMadeAgain,
     MapReading,
     MapWriters,
     Registration,
@@ -126,6 +127,44 @@ async def test_a_map_that_was_made_again_holds_nothing_that_was_adopted() -> Non
     assert await writer.begin(end=9, topic_id=MAP_ID) == 9
     assert await writer.begin(end=0, topic_id=ANOTHER_ID) == 0
     assert not await registry(nodes).believes(-1, 8, MapReading())
+
+
+async def written_by(producer_id: int) -> MemoryNodes:
+    """Return a witness that knows a map with this id, and who writes it."""
+    nodes = MemoryNodes()
+    writer = registry(nodes)
+    await writer.begin(end=0, topic_id=MAP_ID)
+    await writer.register(producer_id)
+    return nodes
+
+
+async def test_nothing_is_believed_of_a_map_that_was_made_again_and_partly_put_back() -> None:
+    """While nothing ran somebody deleted it, and has copied some of its batches as bytes."""
+    nodes = await written_by(1_001)
+    with pytest.raises(MapMadeAgain, match=r"is another topic .* `mirror rebuild-map --write`"):
+        await registry(nodes).believes(1_001, 0, MapReading(topic_id=ANOTHER_ID))
+    with pytest.raises(MapMadeAgain, match="is another topic"):
+        await registry(nodes).begin(end=3, topic_id=ANOTHER_ID)
+    assert await registry(nodes).believes(1_001, 0, MapReading(topic_id=MAP_ID))
+    assert await registry(nodes).believes(1_001, 0, MapReading(topic_id=UUID(int=0)))
+
+
+async def test_who_reads_a_map_hears_that_a_mirror_has_begun_it_anew() -> None:
+    nodes = await written_by(1_001)
+    reader = registry(nodes)
+    assert await reader.believes(1_001, 0, MapReading(topic_id=MAP_ID))
+    await registry(nodes).begin(end=0, topic_id=ANOTHER_ID)
+    assert await reader.believes(1_001, 0, MapReading(topic_id=ANOTHER_ID))
+    with pytest.raises(MapMadeAgain):
+        await reader.believes(1_001, 0, MapReading(topic_id=MAP_ID))
+
+
+async def test_a_map_that_a_person_has_adopted_may_be_another_topic() -> None:
+    nodes = await written_by(1_001)
+    known = MapWriters.decode(nodes.nodes[NODE][0]).adopting()
+    nodes.nodes[NODE] = (known.encode(), 1)
+    assert await registry(nodes).believes(7, 0, MapReading(topic_id=ANOTHER_ID))
+    assert await registry(nodes).begin(end=3, topic_id=ANOTHER_ID) == 3
 
 
 async def test_two_who_begin_at_once_lose_nobodys_registration() -> None:
