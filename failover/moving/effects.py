@@ -290,12 +290,18 @@ class PromotionEffects:
             if partition in partitions
         }
         bounded = {partition: self.backward.bounded(partition) for partition in partitions}
-        ends = self.follower.target_ends
+        maps = BothMaps(
+            forward=forward,
+            backward=bounded,
+            target_ends=self.follower.target_ends,
+            source_ends=drained_logs(journal).ends,
+            held=held,
+        )
         return await move_groups(
             self.source,
             self.target,
             groups,
-            BothMaps(forward=forward, backward=bounded, target_ends=ends, held=held),
+            maps,
             timeout_ms=self.limits.group_drain_timeout_ms,
         )
 

@@ -88,6 +88,8 @@ class BothMaps:
     """Where the target's logs begin, of those that told it."""
     target_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Where they end: a position behind that was left there by a log that is no more."""
+    source_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Where the source's logs end: a position behind that has nothing before it to read again."""
     held: HeldPositions = field(default_factory=dict)
     """Where this promotion has moved groups before."""
 
@@ -143,7 +145,8 @@ def choose(
         if not wanted.is_exact and wanted.target_offset == start > 0:
             cut[partition] = start
         elif not wanted.is_exact:
-            bounded[partition] = max(0, stored.offset - wanted.source_offset)
+            end = min(stored.offset, maps.source_ends.get(partition, stored.offset))
+            bounded[partition] = max(0, end - wanted.source_offset)
     return Moved(
         positions=positions, committed=commits, left=left, ahead=ahead, cut=cut, bounded=bounded
     )

@@ -76,3 +76,13 @@ def test_a_group_that_stands_where_it_was_moved_is_still_not_exact(
     again = choose(maps, stored, {WHERE: GroupOffset(first.positions[WHERE])}, is_idle=True)
     assert (first.cut, first.bounded) != ({}, {})
     assert (again.committed, again.cut, again.bounded) == ({}, first.cut, first.bounded)
+
+
+@pytest.mark.parametrize(("ends", "reread"), [({WHERE: 120}, 20), ({WHERE: 100}, 0), ({}, 400)])
+def test_offsets_behind_the_end_of_the_log_are_not_read_again(
+    ends: Mapping[TopicPartition, int], reread: int
+) -> None:
+    """A position may lie there: of a log that was cut, or reset by hand."""
+    known = OffsetMap.from_starts([(0, 0), (50, 40)], 90)
+    maps = BothMaps(forward={WHERE: known}, source_ends=ends)
+    assert choose(maps, {WHERE: GroupOffset(500)}, {}, is_idle=True).bounded == {WHERE: reread}
