@@ -242,9 +242,12 @@ async def move_groups(
     idle = {name for name in names if name not in described or not described[name].members}
     for first in range(0, len(names), GROUPS_AT_ONCE):
         some = [*names][first : first + GROUPS_AT_ONCE]
-        on_source, still_open = await _settled_positions(source, some, give_up_at)
+        (on_source, still_open), on_target = await ask_both(
+            partial(_settled_positions, source, some, give_up_at),
+            partial(_positions, target, some),
+        )
         told.unstable |= dict.fromkeys(still_open, True)
-        for name, moved in (await _move(on_source, target, maps, idle=idle)).items():
+        for name, moved in (await _move(on_source, on_target, target, maps, idle=idle)).items():
             told.note(name, moved)
     return told.facts(len(names), room)
 
@@ -265,9 +268,13 @@ async def _starts(
 
 
 async def _move(
-    on_source: Mapping[str, GroupOffsets], target: Site, maps: BothMaps, *, idle: Set[str]
+    on_source: Mapping[str, GroupOffsets],
+    on_target: Mapping[str, GroupOffsets | None],
+    target: Site,
+    maps: BothMaps,
+    *,
+    idle: Set[str],
 ) -> dict[str, Moved]:
-    on_target = await _positions(target, list(on_source))
     chosen = {
         group: choose(
             maps,

@@ -46,11 +46,15 @@ async def test_of_the_groups_that_were_left_some_are_named_and_all_are_counted(
     async def settled(_: Site, groups: Sequence[str], *__: object) -> tuple[Any, Sequence[str]]:
         return {group: {} for group in groups}, groups
 
+    async def stored(_: Site, groups: Sequence[str]) -> dict[str, Any]:
+        return {group: {} for group in groups}
+
     async def move(there: Mapping[str, object], *_: object, **__: object) -> dict[str, Moved]:
         return dict.fromkeys(there, Moved(left={TopicPartition("orders", 0): "busy"}))
 
     monkeypatch.setattr(failover.moving.groups, "describe_groups", describe)
     monkeypatch.setattr(failover.moving.groups, "_settled_positions", settled)
+    monkeypatch.setattr(failover.moving.groups, "_positions", stored)
     monkeypatch.setattr(failover.moving.groups, "_move", move)
     facts = await move_groups(SITE, SITE, NOTHING, BothMaps(forward={}), timeout_ms=0, room=ROOM)
     for some, rest in (("left", "more_left"), ("unstable", "more_unstable")):
