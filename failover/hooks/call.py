@@ -18,7 +18,6 @@ from runtime.configuration.hooks_section import HookConfig, Webhook
 from runtime.process.child import kill_child, open_child
 from runtime.process.clock import wall_ms
 from runtime.process.output import escaped
-from runtime.tokens.https import post
 from runtime.tokens.https_address import Silent
 from wire.net.security import Tls
 from wire.net.tls_context import make_context, reason_of
@@ -115,6 +114,8 @@ def last_line(printed: bytes) -> str:
 
 async def _post(webhook: Webhook, occasion: Occasion, timeout_ms: int) -> str:
     """Send the POST; return what answers. Raises HookFailed, which shows no secret."""
+    from runtime.tokens.https import post  # noqa: PLC0415 - h11, for who has a webhook
+
     try:
         headers, body = posted(occasion, webhook.signing_key(), wall_ms())
     except ValueError as problem:
