@@ -340,13 +340,26 @@ def _without_witness(seen: PairSeen) -> Judgement:
         )
     for name, site in sorted(seen.sites.items()):
         for topic, rival in sorted(site.rivals.items()):
-            if rival.active != seen.initial_active or rival.moving_to is not None:
+            if not _has_our_active_site(rival, seen) or rival.moving_to is not None:
                 return Contradicted(
                     f"{name} carries evidence of the pair of {' and '.join(sorted(rival.clusters))}"
                     f" at {rival.path} ({rival.describe()}), which moves {topic} too; correct"
                     f" coordination.path, or take {topic} out of one of the two files"
                 )
     return FirstStart()
+
+
+def _has_our_active_site(rival: Evidence, seen: PairSeen) -> bool:
+    """Tell whether the active site of another pair is the one that this pair would begin with.
+
+    Another file may have the names of the sites the other way round, or others. Where ids are not
+    known, or both clusters were formatted with one, the names have to tell.
+    """
+    ours = seen.sites.get(seen.initial_active)
+    ids = list(rival.clusters.values())
+    if ours is None or not ours.cluster_id or not all(ids) or len(set(ids)) < len(ids):
+        return rival.active == seen.initial_active
+    return rival.clusters.get(rival.active) == ours.cluster_id
 
 
 def _older_than(seen: PairSeen, active: ActiveSite, name: str, evidence: Evidence) -> str | None:

@@ -295,6 +295,27 @@ def test_a_first_start_beside_a_rival_is_refused_where_that_has_another_active_s
     assert isinstance(judgement, Contradicted if is_refused else FirstStart)
 
 
+@pytest.mark.parametrize(
+    ("clusters", "active", "is_refused"),
+    [
+        ({"dc1": "id-2", "dc2": "id-1"}, "dc1", True),
+        ({"dc1": "id-2", "dc2": "id-1"}, "dc2", False),
+        ({"east": "id-1", "west": "id-2"}, "east", False),
+        ({"east": "id-1", "west": "id-2"}, "west", True),
+        ({"dc1": "id-1", "dc2": ""}, "dc1", False),
+        ({"dc1": "id-2", "dc2": "id-2"}, "dc1", False),
+    ],
+)
+def test_a_rivals_active_site_is_known_by_its_cluster_and_not_by_its_name(
+    clusters: dict[str, str], active: str, is_refused: bool
+) -> None:
+    """A file with the two names swapped, and a path of its own, called the standby active."""
+    rival = replace(RIVAL, active=active, clusters=clusters)
+    silent = SiteSeen(cluster_id="id-2", rivals={"orders": rival})
+    judgement = judge(seen(active=None, pair=None, dc1=site("dc1"), dc2=silent))
+    assert isinstance(judgement, Contradicted if is_refused else FirstStart)
+
+
 def test_a_record_with_half_a_character_is_garbled() -> None:
     document = {
         "format": 1,
