@@ -134,7 +134,9 @@ async def _drill(options: Options, cluster: Cluster, tell: Callable[[str], None]
         tell(f"  every client goes on, {seconds:.0f} s; the groups read what is left")
         for name in (*PRODUCERS, *TRANSACTORS, *CONSUMERS):
             await clients.finish(name, LAST_WORDS_S)
-        for name in [name for one in groups for name in (*one.names, one.watcher)]:
+        members = [name for one in groups for name in one.names]
+        clients.let_go(members)
+        for name in (*members, *(one.watcher for one in groups)):
             await clients.finish(name, DRAINED_S)
         died.extend(name for name in cluster.died() if name not in died)
         tell(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from tests.drill.history import Committed, Position, Read, Took, content_of
 from tests.drill.task import Task
@@ -51,6 +51,7 @@ class Member:
                     "auto.offset.reset": "earliest",
                     "max.poll.interval.ms": REBALANCE_MS,
                     "fetch.wait.max.ms": 100,
+                    "enable.partition.eof": True,
                     "check.crcs": True,
                 }
             )
@@ -98,6 +99,9 @@ class Member:
             if message is None:
                 return
             partition, offset = message.partition(), message.offset()
+            if partition is not None and offset is not None and _is_end(message):
+                self._given[partition] = offset  # behind markers, which nobody is given
+                continue
             if message.error() is not None or partition is None or offset is None:
                 sys.stderr.write(f"{task.name}: {at_s:.3f} {message.error()}\n")
                 continue
@@ -153,6 +157,12 @@ class Member:
         except KafkaException as error:
             sys.stderr.write(f"{task.name}: {monotonic():.3f} end: {error}\n")
             return False
+
+
+def _is_end(message: Message) -> bool:
+    """Return whether it says that a log has been read to its end, which is at its offset."""
+    error = message.error()
+    return error is not None and error.code() == KafkaError._PARTITION_EOF
 
 
 def be_member(group: str, task: Task) -> None:

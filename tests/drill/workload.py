@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -56,6 +56,13 @@ class Clients:
         ]
         with (self.folder / LOG).open("ab") as said:
             self.running[name] = start_command(command, said)
+
+    def let_go(self, names: Iterable[str]) -> None:
+        """Tell clients to come to their ends, side by side."""
+        for name in names:
+            child = self.running[name]
+            assert child.stdin is not None, "started with a pipe"
+            child.stdin.close()
 
     async def finish(self, name: str, patience_s: float, *, lets_go: bool = True) -> None:
         """Let a client come to its end. Raises DrillFailed when it does not, or fails."""
