@@ -1,6 +1,7 @@
 """A real single ZooKeeper server as a child process, from the jars inside the PySpark package."""
 
 import argparse
+import errno
 import fcntl
 import importlib.util
 import logging
@@ -39,6 +40,8 @@ GUARDED_JARS: Final = ("netty-*.jar", "commons-*.jar")
 START_TIMEOUT_S: Final = 30
 ANSWER_TIMEOUT_S: Final = 1
 STOP_TIMEOUT_S: Final = 5
+FREED_WITHIN_S: Final = 5
+FREED_POLL_S: Final = 0.1
 HEAP_MEGABYTES: Final = 64
 
 
@@ -154,15 +157,29 @@ def _command(
     ]
 
 
-def _require_free(host: str, port: int) -> None:
+async def _wait_free(host: str, port: int) -> None:
+    """Wait until nobody listens there; raises ZooKeeperServerFailed.
+
+    Whoever was killed just now leaves a server behind that is still ending, and has its port.
+    """
+    deadline_s = trio.current_time() + FREED_WITHIN_S
+    while (error := _occupied(host, port)) is not None:
+        if error.errno != errno.EADDRINUSE or trio.current_time() >= deadline_s:
+            raise ZooKeeperServerFailed(
+                f"ZooKeeper cannot listen on {host}:{port}: {error.strerror}"
+            ) from error
+        await trio.sleep(FREED_POLL_S)
+
+
+def _occupied(host: str, port: int) -> OSError | None:
+    """Return why nobody can listen there."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
         except OSError as error:
-            raise ZooKeeperServerFailed(
-                f"ZooKeeper cannot listen on {host}:{port}: {error.strerror}"
-            ) from error
+            return error
+    return None
 
 
 async def _connect(server: ZooKeeperServer) -> trio.abc.Stream:
@@ -223,7 +240,7 @@ async def run_zookeeper(
     java, jars = java_command(), _jars(is_guarded=doors.keys is not None or bool(doors.users))
     archive = class_archive(java, jars)
     chosen = port or free_port(host)
-    _require_free(host, chosen)
+    await _wait_free(host, chosen)
     with ExitStack() as opened:
         configuration = data / "zoo.cfg"
         output = data / "zookeeper.out"

@@ -1,5 +1,6 @@
 """The door to ZooKeeper, against a real server."""
 
+import socket
 import subprocess
 import sys
 import textwrap
@@ -22,6 +23,7 @@ from runtime.coordination.zookeeper import (
     ZooKeeperUnreachable,
     open_zookeeper,
 )
+from runtime.process import zookeeper_server
 from runtime.process.ports import free_port
 from runtime.process.zookeeper_server import ZooKeeperServerFailed, run_zookeeper
 
@@ -144,8 +146,18 @@ async def test_no_server_is_an_error_that_names_the_address() -> None:
             pass
 
 
-async def test_a_port_in_use_and_a_folder_that_is_a_file_are_named(tmp_path: Path) -> None:
-    async with run_zookeeper(tmp_path / "one") as server:
+async def _close_after(held: socket.socket, seconds: float) -> None:
+    await trio.sleep(seconds)
+    held.close()
+
+
+async def test_a_port_that_is_being_freed_is_waited_for_and_one_in_use_is_named_as_is_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nursery: trio.Nursery
+) -> None:
+    held = socket.create_server(("127.0.0.1", 0))  # as a server that was killed and still ends
+    nursery.start_soon(_close_after, held, 0.3)
+    async with run_zookeeper(tmp_path / "one", port=held.getsockname()[1]) as server:
+        monkeypatch.setattr(zookeeper_server, "FREED_WITHIN_S", 0.2)
         with pytest.raises(ZooKeeperServerFailed, match=f"cannot listen on {server.address}"):
             async with run_zookeeper(tmp_path / "two", port=server.port):
                 pass
