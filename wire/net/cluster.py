@@ -18,7 +18,7 @@ from wire.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from wire.net.any_answer import first_answer
 from wire.net.backoff import Backoff
 from wire.net.client_settings import SYSTEMS_OWN, UNSET, ClientSettings
@@ -297,7 +297,7 @@ class Cluster:
                 raise
             self._cache.learn(answer, trio.current_time(), of_all_topics=asked_for is None)
 
-    async def _look_up(self, topics: tuple[str, ...] | None) -> MetadataResponse:
+    async def _look_up(self, topics: tuple[str, ...] | None) -> ClusterView:
         """Ask another broker than the last time, if one is open.
 
         A broker that is cut off from its controller alone goes on to answer with what was, and one
@@ -324,7 +324,7 @@ class Cluster:
         self._turns.note(asked, address)
         return connection
 
-    async def _ask_at(self, address: Address) -> MetadataResponse:
+    async def _ask_at(self, address: Address) -> ClusterView:
         return await _ask_metadata(await self._pool.connection(address), ())
 
     def _open_others(self, asked: Question) -> list[Address]:
@@ -335,7 +335,7 @@ class Cluster:
         return [broker.address for broker in self._cache.brokers.values()]
 
 
-async def _ask_metadata(connection: Connection, topics: Sequence[str] | None) -> MetadataResponse:
+async def _ask_metadata(connection: Connection, topics: Sequence[str] | None) -> ClusterView:
     request = _metadata_request(topics)
     version = min(connection.version_of(request), NEWEST_METADATA)
     pending = await connection.send(request, version=version)

@@ -63,7 +63,10 @@ class TopicView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterView:
-    """A snapshot. `controller_id` is -1 while there is none."""
+    """What is known of a cluster, or what one broker says of it.
+
+    `controller_id` is -1 while there is none.
+    """
 
     cluster_id: str | None
     controller_id: int
@@ -100,7 +103,7 @@ class MetadataCache:
     _fresh_until: dict[str, float] = field(default_factory=dict)
     _all_fresh_until: float = float("-inf")
 
-    def learn(self, answer: MetadataResponse, now: float, *, of_all_topics: bool) -> None:
+    def learn(self, answer: ClusterView, now: float, *, of_all_topics: bool) -> None:
         """Take over an answer. Topics with an error or without a leader are not believed.
 
         A broker may be cut off from what the others hear: of a partition the newest leader epoch
@@ -108,30 +111,25 @@ class MetadataCache:
         """
         self.cluster_id = answer.cluster_id
         self.controller_id = answer.controller_id
-        self.brokers = {
-            broker.node_id: BrokerView(
-                node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack
-            )
-            for broker in answer.brokers
-        }
+        self.brokers = dict(answer.brokers)
         held = self._topics
         if of_all_topics:
             self._topics = {}
             self._fresh_until.clear()
             self._all_fresh_until = now + BELIEVED_FOR_S
-        for topic in answer.topics:
-            view = _topic_view(topic)
-            view = _newest(held.get(view.name), view)
+        for told in answer.topics.values():
+            view = _newest(held.get(told.name), told)
             self._topics[view.name] = view
             if _is_complete(view):
                 self._fresh_until[view.name] = now + BELIEVED_FOR_S
             else:
                 self._fresh_until.pop(view.name, None)
 
-    def lost(self, answer: MetadataResponse, *, of_all_topics: bool) -> tuple[str, ...]:
+    def lost(self, answer: ClusterView, *, of_all_topics: bool) -> tuple[str, ...]:
         """Return the topics that were there so far and that the answer does not know."""
-        there = {topic.name for topic in answer.topics if topic.error_code != _UNKNOWN}
-        asked = self._topics if of_all_topics else (topic.name or "" for topic in answer.topics)
+        told = answer.topics
+        there = {name for name, topic in told.items() if topic.error_code != _UNKNOWN}
+        asked = self._topics if of_all_topics else told
         known = (self._topics[name] for name in asked if name in self._topics)
         return tuple(
             topic.name
@@ -161,27 +159,43 @@ class MetadataCache:
         )
 
 
-def read_metadata(frame: Buffer, version: int) -> MetadataResponse:
+def read_metadata(frame: Buffer, version: int) -> ClusterView:
     """Return what an answer says, header included; raises MalformedMessage.
 
     Of thousands of partitions that takes tens of milliseconds, and brokers say the same again and
     again: so the same bytes of a long answer are decoded once.
     """
     if len(frame) < LONG_BYTES:
-        return decode_response(MetadataResponse, frame, version)
+        return view_of(decode_response(MetadataResponse, frame, version))
     return _decoded(bytes(memoryview(frame)[CORRELATION_BYTES:]), version)
 
 
 @lru_cache(maxsize=ANSWERS_KEPT)
-def _decoded(rest: bytes, version: int) -> MetadataResponse:
-    return decode_response(MetadataResponse, bytes(CORRELATION_BYTES) + rest, version)
+def _decoded(rest: bytes, version: int) -> ClusterView:
+    return view_of(decode_response(MetadataResponse, bytes(CORRELATION_BYTES) + rest, version))
 
 
-def with_second_opinion(answer: MetadataResponse, second: MetadataResponse) -> MetadataResponse:
+def view_of(answer: MetadataResponse) -> ClusterView:
+    """Return what a broker's answer says."""
+    return ClusterView(
+        cluster_id=answer.cluster_id,
+        controller_id=answer.controller_id,
+        brokers={
+            broker.node_id: BrokerView(
+                node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack
+            )
+            for broker in answer.brokers
+        },
+        topics={topic.name or "": _topic_view(topic) for topic in answer.topics},
+    )
+
+
+def with_second_opinion(answer: ClusterView, second: ClusterView) -> ClusterView:
     """Return the first answer with the topics that the second one has found after all."""
-    found = {topic.name: topic for topic in second.topics if topic.error_code == ErrorCode.NONE}
-    others = (topic for topic in answer.topics if topic.name not in found)
-    return replace(answer, topics=(*others, *found.values()))
+    found = {
+        name: topic for name, topic in second.topics.items() if topic.error_code == ErrorCode.NONE
+    }
+    return replace(answer, topics={**answer.topics, **found})
 
 
 def _newest(held: TopicView | None, told: TopicView) -> TopicView:
@@ -189,6 +203,8 @@ def _newest(held: TopicView | None, told: TopicView) -> TopicView:
 
     Epochs begin anew with a topic of another id. A topic never loses a partition.
     """
+    if held is told:
+        return told  # it was decoded once
     is_same = held is not None and told.topic_id.int and held.topic_id == told.topic_id
     if held is None or not is_same or told.error_code != ErrorCode.NONE:
         return told
