@@ -190,7 +190,11 @@ class CheckpointLog:
                 producer_epoch=producer_epoch,
                 base_sequence=self._next_sequence,
             )
-            code = code_of((await append(self._target, self.topic, 0, batch)).error_code)
+            answer = await append(self._target, self.topic, 0, batch)
+            code = code_of(answer.error_code)
+            if code is ErrorCode.NONE and answer.base_offset < self._reader.next_offset:
+                # An id that was given twice: it was taken for a repetition of another's batch.
+                code = ErrorCode.DUPLICATE_SEQUENCE_NUMBER
         except RequestRefused as refused:
             code = refused.code
         except NetworkFault as fault:

@@ -73,6 +73,10 @@ class MapUnwritable(NetworkFault):
     """The map topic could not be written; nothing behind it may be produced."""
 
 
+class ProducerIdTaken(MapUnwritable):
+    """The broker has taken what we wrote for a repetition of what another producer had written."""
+
+
 class MapLog:
     """The map topic of one flow."""
 
@@ -134,12 +138,23 @@ class MapLog:
         await self._set_right()
         await self._begin_registry()
         await self.catch_up()
+        for attempt in range(1, WRITE_TRIES + 1):
+            try:
+                await self._begin_to_write()
+            except ProducerIdTaken:
+                if attempt == WRITE_TRIES:
+                    raise
+                continue
+            break
+        _LOG.info("%s: written by producer id %d", self.topic, self.writer.producer_id)
+
+    async def _begin_to_write(self) -> None:
+        """Get a producer id and write the first record by it; raises ProducerIdTaken."""
         writer = await self._new_producer()
         registration = await self._registry.register(writer.producer_id, self._producers_in_log)
-        self._writer = writer
+        self._writer, self._next_sequence = writer, 0
         self._newest = registration
         await self.write(lambda: [number_record(registration)])
-        _LOG.info("%s: written by producer id %d", self.topic, writer.producer_id)
 
     async def _set_right(self) -> None:
         """Give a topic that somebody else has made the settings of a map; raises TopicRefused."""
@@ -287,6 +302,8 @@ class MapLog:
                     await trio.sleep(FIRST_PAUSE_S * 2**attempt)
                 try:
                     last = await self._write_once(compose)
+                except ProducerIdTaken:
+                    raise
                 except NetworkFault as fault:
                     last = fault
                     continue
@@ -316,6 +333,13 @@ class MapLog:
             return code
         if was_unsure and not await self._is_there(records, answer.base_offset):
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        if not was_unsure and answer.base_offset < self._reader.next_offset:
+            self._is_unsure = False
+            raise ProducerIdTaken(
+                f"{self.topic}: offset {answer.base_offset} was acknowledged for what lies behind"
+                f" {self._reader.next_offset}: producer id {self.writer.producer_id} is another"
+                " writer's, and the brokers hand out again what they had given"
+            )
         for key, value in records:
             self.state.replay(key, value)
         self._written_end = max(self._written_end, answer.base_offset + len(records))

@@ -42,6 +42,16 @@ MOST_UNKNOWN: Final = 10_000
 """The witness is asked once about a producer that it does not know; so many are remembered. About
 those beyond it is asked once a reading."""
 RECORDS_A_BATCH: Final = 1_000
+ID_TRIES: Final = 6
+"""So many producer ids are asked for while each was another writer's before."""
+ID_TAKEN: Final = frozenset(
+    {
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+    }
+)
+"""A broker's answers to the first batch by an id that has written there before."""
 
 
 class MapNotWritten(NetworkFault):
@@ -297,19 +307,45 @@ async def append_to_map(
         raise MapNotWritten(f"{where}: {end.name}")
     seen = (await cluster.metadata([topic])).topics[topic]
     await writers.begin(end=end, topic_id=seen.topic_id)
+    for _ in range(ID_TRIES):
+        if await _append_by_new_id(cluster, where, end, records, writers):
+            return
+    raise MapNotWritten(
+        f"{where}: the brokers hand out producer ids that others have written with: what is written"
+        " by them would be taken for a repetition"
+    )
+
+
+async def _append_by_new_id(
+    cluster: Cluster,
+    where: TopicPartition,
+    end: int,
+    records: Sequence[tuple[bytes, bytes | None]],
+    writers: Writers,
+) -> bool:
+    """Append behind `end`; return False where the id had been given before, to another writer.
+
+    A broker takes the first batch by it for a repetition, and acknowledges what it does not write.
+    Raises NetworkFault.
+    """
     producer_id, producer_epoch = await new_producer_id(cluster)
-    records = [number_record(await writers.register(producer_id)), *records]
+    numbered = [number_record(await writers.register(producer_id)), *records]
     stamp = now_ms()
-    for first in range(0, len(records), RECORDS_A_BATCH):
+    for first in range(0, len(numbered), RECORDS_A_BATCH):
         batch = build_batch(
             [
                 Record(number, stamp, key, value)
-                for number, (key, value) in enumerate(records[first : first + RECORDS_A_BATCH])
+                for number, (key, value) in enumerate(numbered[first : first + RECORDS_A_BATCH])
             ],
             producer_id=producer_id,
             producer_epoch=producer_epoch,
             base_sequence=first,
         )
-        answer = await append(cluster, topic, 0, batch)
+        answer = await append(cluster, *where, batch)
+        if answer.error_code in ID_TAKEN and not first:
+            return False
         if answer.error_code != ErrorCode.NONE:
             raise MapNotWritten(f"{where}: {describe(answer.error_code)}")
+        if answer.base_offset < end:
+            return False
+    return True

@@ -8,6 +8,8 @@ import trio
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
+import mirror.map.map_log
+import runtime.coordination.map_registry
 from mirror.clusters.admin import SetConfigs, apply, delete_topic, topic_configs
 from mirror.clusters.tail_reader import TailReader, TopicUnreadable
 from mirror.map.map_log import MAP_SETTINGS, MapLog, MapUnwritable
@@ -31,12 +33,13 @@ from offset_translation.map_records import (
     withdrawal,
 )
 from offset_translation.runs import Place
+from runtime.coordination.map_registry import append_to_map
 from runtime.coordination.map_writers import number_record
 from runtime.producer_ids import MOST_GIVEN
 from tests.clusters import RunningCluster, run_cluster
 from tests.doubles.map_writers import MemoryWriters
-from wire.net import open_cluster
-from wire.net.operations import LATEST, append, list_offsets
+from wire.net import Cluster, open_cluster
+from wire.net.operations import LATEST, append, list_offsets, new_producer_id
 from wire.net.topic_creation import ensure_topic
 from wire.record_batch import Record, build_batch
 from wire.topic_partition import TopicPartition
@@ -97,6 +100,36 @@ async def test_records_are_mirrored_under_an_id_that_no_broker_gives_out(
         await later.load()
         await later.ensure_producer()
         assert later.producer == map_log.producer
+
+
+async def test_an_id_that_the_brokers_give_out_twice_loses_no_record_of_the_map(
+    cluster: RunningCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where their ZooKeeper was restored from an older copy: they take it for a repetition."""
+    async with open_cluster(cluster.addresses, client_id="test") as client:
+        former = MapLog(client, "reset", 1, MemoryWriters())
+        await former.load()
+        await former.write(lambda: [piece_start("t", 0, source_start=5, place=Place(0))])
+        given = [former.writer, former.writer]
+
+        async def give(asked: Cluster) -> tuple[int, int]:
+            if given:
+                again = given.pop()
+                return again.producer_id, again.producer_epoch
+            return await new_producer_id(asked)
+
+        monkeypatch.setattr(mirror.map.map_log, "new_producer_id", give)
+        log = MapLog(client, "reset", 1, MemoryWriters())
+        await log.load()
+        assert log.writer.producer_id != former.writer.producer_id
+        await log.write(lambda: [piece_start("t", 1, source_start=7, place=Place(0))])
+        given.append(former.writer)
+        monkeypatch.setattr(runtime.coordination.map_registry, "new_producer_id", give)
+        more = [piece_start("t", 2, source_start=9, place=Place(0))]
+        await append_to_map(client, log.topic, more, MemoryWriters())
+        reader = MapLog(client, "reset", 1, MemoryWriters())
+        await reader.load()
+    assert reader.state.maps.keys() == {TopicPartition("t", index) for index in range(3)}
 
 
 async def test_a_worker_that_has_written_nothing_can_be_fenced_too(
