@@ -1,12 +1,10 @@
 """The endpoint: listens, carries connections to the active site, and counts."""
 
 import logging
-import random
 import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Final
@@ -15,25 +13,24 @@ import trio
 
 from failover.bootstrap.active_site import FollowedSite, SiteFollower
 from failover.bootstrap.addresses import BrokerNames, BrokerPorts
-from failover.bootstrap.broker_addresses import BrokerAddresses
 from failover.bootstrap.byte_budget import ByteBudget
 from failover.bootstrap.endpoint_metrics import (
     FULL,
     HANDSHAKE,
-    NO_SITE,
     NOT_THE_WAY,
     PRODUCER_ID,
-    UNREACHABLE,
     EndpointCollector,
 )
-from failover.bootstrap.fence_looks import FenceLooks
 from failover.bootstrap.forwarding import ForwardedConnection, Forwarding, ForwardingCounts
 from failover.bootstrap.owned_ids import IdNotKnown
-from failover.bootstrap.relay import IdleLimits, carry, reach_broker
+from failover.bootstrap.relay import IdleLimits, carry
+from failover.bootstrap.sites.broker_addresses import BrokerAddresses
+from failover.bootstrap.sites.broker_reach import BrokerReach, NoBroker
+from failover.bootstrap.sites.fence_looks import FenceLooks
 from failover.bootstrap.spoken import NotCarried
 from failover.bootstrap.the_way import NotTheWay
 from runtime.configuration.bootstrap_section import BootstrapConfig
-from runtime.configuration.config import ClusterConfig, Configuration, ConfigurationError
+from runtime.configuration.config import Configuration, ConfigurationError
 from runtime.configuration.reading.addresses import in_brackets
 from runtime.configuration.topic_sets import endpoint_key
 from runtime.pages.exposition import program_registry
@@ -44,8 +41,6 @@ from runtime.process.fault_note import FaultNote
 from runtime.process.open_files import allow_many_files, most_open
 from runtime.process.tasks import background_tasks
 from runtime.process.unforeseen import keep_at_work
-from wire.net.errors import AuthenticationFailed, BrokerUnreachable
-from wire.net.tls_context import RenewedContext, make_context, reason_of
 from wire.net.transport import Address
 from wire.primitives import MalformedMessage
 
@@ -83,10 +78,9 @@ class Endpoint:
         self._clusters = configuration.clusters
         self._most = most_open(bootstrap.max_connections, files_each=2)
         self._keys = None if bootstrap.tls is None else bootstrap.tls.keys()
-        self._followed = followed
         self._patience = IdleLimits()
-        self._contexts: dict[str, RenewedContext] = {}
-        self._brokers = FaultNote("brokers of the active site")
+        addresses = None if forwarding is None else forwarding.brokers
+        self._reach = BrokerReach(configuration.clusters, followed, addresses)
         self._strangers = FaultNote("clients")
         self._by_movement: dict[trio.CancelScope, None] = {}
         """The connections, the one that moved something last at the end."""
@@ -132,12 +126,8 @@ class Endpoint:
         node_id: int | None,
         connection: trio.CancelScope,
     ) -> None:
-        counts, followed = self.counts, self._followed
+        counts = self.counts
         self._moved(connection)
-        site, changed = followed.answer.site, followed.changed
-        if site is None:
-            counts.refused[NO_SITE] += 1
-            return
         client = await self._let_in(socket_stream)
         if client is None:
             counts.refused[HANDSHAKE] += 1
@@ -146,12 +136,10 @@ class Endpoint:
         if isinstance(names, BrokerNames):
             node_id = names.node_of(_NAMED.get())
         try:
-            broker = await self._reach(site, node_id)
-        except (BrokerUnreachable, AuthenticationFailed) as error:
-            counts.refused[UNREACHABLE] += 1
-            self._brokers.note(f"{site}: {error}", site)
+            broker, site, changed = await self._reach.find(node_id)
+        except NoBroker as refused:
+            counts.refused[refused.reason] += 1
             return
-        self._brokers.clear(site)
         counts.carried += 1
         try:
             async with broker, background_tasks() as tasks:
@@ -203,39 +191,6 @@ class Endpoint:
             _LOG.debug("%s: TLS: %s", _peer(socket_stream), error.__cause__ or error)
             return None
         return stream
-
-    async def _reach(self, site: str, node_id: int | None) -> trio.abc.Stream:
-        cluster, forwarding = self._clusters[site], self._forwarding
-        if forwarding is None:
-            addresses = list(cluster.bootstrap)
-            random.shuffle(addresses)
-            return await reach_broker(addresses, self._context(cluster))
-        addresses = await forwarding.brokers.find(site, node_id)
-        try:
-            return await reach_broker(addresses, self._context(cluster))
-        except BrokerUnreachable:
-            forwarding.brokers.forget(site)
-            raise
-
-    def _context(self, cluster: ClusterConfig) -> ssl.SSLContext | None:
-        """Return how TLS is spoken to the cluster's brokers: as nobody (see `relay`).
-
-        Raises AuthenticationFailed naming a file that cannot be used.
-        """
-        tls = cluster.security.tls
-        if tls is None:
-            return None
-        if cluster.name not in self._contexts:
-            as_nobody = replace(tls, certificate=None, key=None, key_password=None, keystore=None)
-            try:
-                renewed = RenewedContext(
-                    partial(make_context, as_nobody), tls.ca, *as_nobody.store_files
-                )
-            except OSError as fault:
-                why = reason_of(fault) if isinstance(fault, ssl.SSLError) else str(fault)
-                raise AuthenticationFailed(f"clusters.{cluster.name}.ssl.ca: {why}") from fault
-            self._contexts[cluster.name] = renewed
-        return self._contexts[cluster.name].current()
 
 
 def told_exposure(configuration: Configuration) -> Iterator[str]:

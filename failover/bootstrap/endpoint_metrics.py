@@ -43,7 +43,7 @@ class EndpointCollector(Collector):
             site.add_metric([self._followed.answer.site], 1)
         yield site
         connections = GaugeMetricFamily(
-            "failover_bootstrap_connections", "Connections that are carried now"
+            "failover_bootstrap_connections", "Connections that are carried, or held, now"
         )
         connections.add_metric([], self.open)
         yield connections

@@ -24,7 +24,6 @@ from failover.bootstrap.active_site import FollowedSite
 from failover.bootstrap.addresses import CHANGED, ShownAddresses, shown
 from failover.bootstrap.answers import lets_in, new_producer, no_new_groups, no_transactions
 from failover.bootstrap.arrivals import ASKS_WHERE, FETCH, ArrivedClient, look_again
-from failover.bootstrap.broker_addresses import BrokerAddresses
 from failover.bootstrap.byte_budget import FREE_BYTES, ByteBudget
 from failover.bootstrap.denials import denied_id, denied_write, for_now, may_be_fence
 from failover.bootstrap.frame_source import FrameSource
@@ -38,6 +37,7 @@ from failover.bootstrap.leaving import (
     rebalancing,
 )
 from failover.bootstrap.produce_requests import make_epochs_own
+from failover.bootstrap.sites.broker_addresses import BrokerAddresses
 from failover.bootstrap.spoken import (
     NEW_GROUPS,
     NotCarried,

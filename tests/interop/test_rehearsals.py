@@ -4,7 +4,7 @@ Of two sets of applications one is written and read on dc1 all the while, the ot
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import trio
+from confluent_kafka.admin import AclOperation, ResourceType
 
 from failover.journal.steps import PromotionState, StepName
 from failover.rehearsal.outcome import RehearsalState
@@ -34,12 +35,17 @@ from tests.failover.promoting import (
 )
 from tests.failover.two_sites import TIMEOUTS, run_sites
 from tests.interop.applications import LibrdkafkaApplications, run_librdkafka, wait_more
+from tests.interop.peers import KAFKA_4_KRAFT
+from tests.interop.rights import KRAFT_AUTHORIZER, give
+from tests.interop.secured import run_secured
 from tests.interop.sites import Site, commit, create_topic, write
 from tests.interop.untouched import FenceWatch, Untouched, look_at_all
 from tests.mirror.daemon import wait_until
+from tests.secured_cluster import USER
 from tests.zookeeper import run_witness
 
 PATIENCE_S = 90
+PATH = "/rehearsed"
 LIVE, RESTING = "orders", "pay.in"
 TOPICS = [LIVE, "pay.*", "failover.rehearsal.*"]
 FAILOVER: dict[str, Any] = {
@@ -59,26 +65,50 @@ class Ground:
     dc2: Site
     file: Path
     witness: str
-    path: str
+    application: Mapping[str, Any]
+    """The settings of a client at dc1."""
 
 
 @contextmanager
 def bundled(folder: Path) -> Iterator[Ground]:
     with run_witness(folder / "witness") as witness, run_sites(folder, witness) as sites:
-        file = folder / "dc.yaml"
-        ways = (("dc1", "dc2"), ("dc2", "dc1"))
-        file.write_text(
-            dc_yaml(
-                *(flow(*way, TOPICS, discovery_interval_ms=200) for way in ways),
-                dc1=sites.dc1.bootstrap,
-                dc2=sites.dc2.bootstrap,
-                witness=witness,
-                path="/rehearsed",
-                coordination={"session_timeout_ms": 4_000},
-                failover=FAILOVER,
-            )
+        dc1, dc2 = sites.dc1, sites.dc2
+        file = configure(folder, dc1, dc2, witness)
+        yield Ground(dc1, dc2, file, witness, {"bootstrap.servers": dc1.bootstrap})
+
+
+@contextmanager
+def apache(folder: Path) -> Iterator[Ground]:
+    """Run sites that are closed by rights; the application is an ordinary user."""
+    with (
+        run_secured(folder, KAFKA_4_KRAFT, "dc1", KRAFT_AUTHORIZER) as dc1,
+        run_secured(folder, KAFKA_4_KRAFT, "dc2", KRAFT_AUTHORIZER) as dc2,
+        run_witness(folder / "witness") as witness,
+    ):
+        for site in (dc1.cluster, dc2.cluster):
+            give(site, USER, ResourceType.TOPIC, "*", AclOperation.ALL)
+            give(site, USER, ResourceType.GROUP, "*", AclOperation.ALL)
+        file = configure(folder, dc1.cluster, dc2.cluster, witness)
+        yield Ground(dc1.cluster, dc2.cluster, file, witness, dc1.client("SASL_PLAINTEXT"))
+
+
+GROUNDS = {"bundled brokers": bundled, "Apache Kafka": apache}
+
+
+def configure(folder: Path, dc1: Site, dc2: Site, witness: str) -> Path:
+    file, ways = folder / "dc.yaml", (("dc1", "dc2"), ("dc2", "dc1"))
+    file.write_text(
+        dc_yaml(
+            *(flow(*way, TOPICS, discovery_interval_ms=200) for way in ways),
+            dc1=dc1.bootstrap,
+            dc2=dc2.bootstrap,
+            witness=witness,
+            path=PATH,
+            coordination={"session_timeout_ms": 4_000},
+            failover=FAILOVER,
         )
-        yield Ground(sites.dc1, sites.dc2, file, witness, "/rehearsed")
+    )
+    return file
 
 
 @contextmanager
@@ -151,13 +181,14 @@ def assert_untouched(before: Untouched, after: Untouched, live: LibrdkafkaApplic
     assert live.failed() == []
 
 
+@pytest.mark.parametrize("kind", GROUNDS)
 def test_rehearsals_that_pass_and_that_are_killed_change_nothing_outside_their_set(
-    tmp_path: Path,
+    kind: str, tmp_path: Path
 ) -> None:
     with (
-        bundled(tmp_path) as ground,
+        GROUNDS[kind](tmp_path) as ground,
         run_mirror(ground.file),
-        open_witness(ground.witness, ground.path) as pair,
+        open_witness(ground.witness, PATH) as pair,
         ThreadPoolExecutor(1) as aside,
     ):
         witness = WitnessView(pair.client, pair.paths.of_set(REHEARSAL_SET))
@@ -167,7 +198,7 @@ def test_rehearsals_that_pass_and_that_are_killed_change_nothing_outside_their_s
         commit(ground.dc1, "payers", RESTING, 20)
         wait_flows(ground.file, "dc1->dc2", "payments:dc1->dc2", "rehearsal:dc1->dc2")
         promote(ground, "dc2", "payments")
-        with run_librdkafka({"bootstrap.servers": ground.dc1.bootstrap}, LIVE) as live:
+        with run_librdkafka(ground.application, LIVE) as live:
             wait_more(live, 100)
             rehearse(ground)  # makes the topic, for which fences and rights grow once
             wait_until("commits", lambda: len(groups_of(ground, pair)) == 4, PATIENCE_S)

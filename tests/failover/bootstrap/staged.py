@@ -16,7 +16,6 @@ from trio.testing import (
 
 from failover.bootstrap.active_site import FollowedSite, ShownSite
 from failover.bootstrap.addresses import BrokerPorts
-from failover.bootstrap.broker_addresses import BrokerAddresses
 from failover.bootstrap.byte_budget import ByteBudget
 from failover.bootstrap.forwarding import (
     ForwardedConnection,
@@ -24,6 +23,7 @@ from failover.bootstrap.forwarding import (
     ForwardingCounts,
 )
 from failover.bootstrap.group_members import GroupMembers
+from failover.bootstrap.sites.broker_addresses import BrokerAddresses
 from failover.bootstrap.spoken import NotCarried
 from runtime.coordination.witness import ActiveSite
 from wire.errors import ErrorCode

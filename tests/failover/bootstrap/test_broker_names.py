@@ -10,11 +10,11 @@ from trio.testing import open_stream_to_socket_listener
 from demo.certificates import Authority
 from failover.bootstrap.active_site import FollowedSite, ShownSite
 from failover.bootstrap.addresses import BrokerNames
-from failover.bootstrap.broker_addresses import BrokerAddresses
 from failover.bootstrap.byte_budget import ByteBudget
 from failover.bootstrap.endpoint import Endpoint
 from failover.bootstrap.forwarding import Forwarding, ForwardingCounts
 from failover.bootstrap.group_members import GroupMembers
+from failover.bootstrap.sites.broker_addresses import BrokerAddresses
 from runtime.configuration.bootstrap_section import BootstrapConfig
 from runtime.configuration.config import load
 from runtime.coordination.witness import ActiveSite

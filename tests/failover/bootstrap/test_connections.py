@@ -37,6 +37,12 @@ ANOTHER = b"".join(
 Connect = Callable[[], Awaitable[trio.SocketStream]]
 
 
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hold clients for a moment only."""
+    monkeypatch.setattr("failover.bootstrap.sites.broker_reach.HELD_FOR_S", 0.2)
+
+
 @asynccontextmanager
 async def endpoint(
     folder: Path, *, most: int = 10, is_up: bool = True, security: Security = PLAINTEXT

@@ -7,10 +7,11 @@ was lifted denies on.
 """
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 import trio
 
+from failover.bootstrap.sites.shared_look import SharedLook
 from failover.sites.fence_rights import closed_anywhere
 from runtime.configuration.config import Configuration
 from runtime.process.fault_note import FaultNote
@@ -20,32 +21,18 @@ from wire.net.rights import CREATE, Right
 LOOK_TIMEOUT_S: Final = 3.0
 
 
-class _Look(NamedTuple):
-    begun: float
-    closed: frozenset[Right] | None
-
-
 class FenceLooks:
     """Looks at the fences of both sites, for what moves with this set of topics."""
 
     def __init__(self, configuration: Configuration, clusters: Mapping[str, Cluster]) -> None:
         self._configuration = configuration
         self._clusters = clusters
-        self._looking = trio.Lock()
-        self._last: dict[str, _Look] = {}
+        self._looks = SharedLook(self._look)
         self._fault = FaultNote("fences of the active site")
 
     async def closed(self, site: str) -> frozenset[Right] | None:
-        """Return what a fence of ours denies everybody there now, None where that is not known.
-
-        All who wait for a look are served by the next one.
-        """
-        asked = trio.current_time()
-        async with self._looking:
-            last = self._last.get(site)
-            if last is None or last.begun <= asked:
-                last = self._last[site] = _Look(trio.current_time(), await self._look(site))
-        return last.closed
+        """Return what a fence of ours denies everybody there now, None where that is not known."""
+        return await self._looks.at(site)
 
     async def _look(self, site: str) -> frozenset[Right] | None:
         why = f"no answer within {LOOK_TIMEOUT_S:g} s"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from failover.bootstrap.fence_looks import FenceLooks
+from failover.bootstrap.sites.fence_looks import FenceLooks
 from failover.sites.fence import Fence, set_fence
 from runtime.configuration.config import load
 from runtime.rights.closing import barring, closing

@@ -7,6 +7,7 @@ from typing import Final
 
 import trio
 
+from failover.bootstrap.sites.shared_look import SharedLook
 from runtime.configuration.config import ClusterConfig
 from wire.net import Cluster, NetworkFault
 from wire.net.transport import Address
@@ -25,7 +26,7 @@ class BrokerAddresses:
         self._clusters = clusters
         self._known: dict[str, dict[int, tuple[Address, float]]] = {}
         """Each with the time at which it was learned."""
-        self._looking = trio.Lock()
+        self._asked = SharedLook(self._look)
 
     def learn(self, site: str, brokers: Mapping[int, Address]) -> None:
         """Take over what a broker of the site has said of all."""
@@ -44,7 +45,9 @@ class BrokerAddresses:
         whichever broker it reaches tells it of those that there are.
         """
         if node_id is not None:
-            address = self._fresh(site, node_id) or await self._look(site, node_id)
+            if (address := self._fresh(site, node_id)) is None:
+                await self._asked.at(site)
+                address, _ = self._known.get(site, {}).get(node_id, (None, 0.0))
             if address is not None:
                 return [address]
         addresses = list(self._configured[site].bootstrap)
@@ -55,13 +58,8 @@ class BrokerAddresses:
         address, learned_at = self._known.get(site, {}).get(node_id, (None, 0.0))
         return address if trio.current_time() - learned_at < BELIEVED_FOR_S else None
 
-    async def _look(self, site: str, node_id: int) -> Address | None:
-        """Ask the site, once for all who wait; what was known stays where it does not say."""
-        async with self._looking:
-            if (address := self._fresh(site, node_id)) is not None:
-                return address
-            with trio.move_on_after(LOOK_TIMEOUT_S), suppress(NetworkFault):
-                view = await self._clusters[site].metadata((), refresh=True)
-                self.learn(site, {node: each.address for node, each in view.brokers.items()})
-        known = self._known.get(site, {}).get(node_id)
-        return None if known is None else known[0]
+    async def _look(self, site: str) -> None:
+        """Ask the site; what was known stays where it does not say."""
+        with trio.move_on_after(LOOK_TIMEOUT_S), suppress(NetworkFault):
+            view = await self._clusters[site].metadata((), refresh=True)
+            self.learn(site, {node: each.address for node, each in view.brokers.items()})
