@@ -299,7 +299,7 @@ class MapFollower:
             return
         cluster = self.target.cluster
         batches = read_partition(cluster, self._topic, 0, self._next, end)
-        reading = MapReading(topic_id=self._topic_id)
+        reading = MapReading(topic_id=self._topic_id, end=end)
         try:
             async for header, batch in batches:
                 await self._replay(header, batch, reading)

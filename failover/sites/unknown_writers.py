@@ -184,18 +184,27 @@ async def _find_unknown(
                 f" {number} has been at work. {told(written)}",
                 is_outdated=True,
             )
-        is_another = known.is_of_another_topic(written.topic_id) and not internal.of_checkpoints
-        if without_numbers and is_another and written.count:
-            return Unknown(internal, _told_another(known, written), is_outdated=True)
+        another = None if internal.of_checkpoints else _told_another(known, written)
+        if without_numbers and another is not None and written.count:
+            return Unknown(internal, another, is_outdated=True)
         return _told_unknown(internal, unbelieved) if unbelieved.count else None
     raise MapUnreadable(f"{where} was not read within {READ_TIMEOUT_S:g} s")
 
 
-def _told_another(known: MapWriters, written: "WrittenBy") -> str:
+def _told_another(known: MapWriters, written: "WrittenBy") -> str | None:
+    """Return how the log is another one than our programs have written, None if it is not."""
+    if known.is_of_another_topic(written.topic_id):
+        how = (
+            f"the topic (id {written.topic_id}) is another one than our programs have written (id"
+            f" {UUID(known.topic_id)}): it was made again"
+        )
+    elif known.is_cut(written.end):
+        how = f"the topic ends at {written.end}, and was written up to {known.end}: it lost its end"
+    else:
+        return None
     return (
-        f"the topic (id {written.topic_id}) is another one than our programs have written (id"
-        f" {UUID(known.topic_id)}): it was made again. Have it believed only if all that it held"
-        f" was put back: by a part of it, groups would pass over records. {told(written)}"
+        f"{how}. Have it believed only if all that it held was put back: by a part of it, groups"
+        f" would pass over records. {told(written)}"
     )
 
 
@@ -279,6 +288,7 @@ class WrittenBy(UnbelievedRecords):
     """By registry the highest number."""
     topic_id: UUID = NO_ID
     """The topic's, zero where there is none or brokers tell none."""
+    end: int | None = None
 
 
 def told(written: WrittenBy) -> str:
@@ -314,6 +324,7 @@ async def read_writers(
             raise MapUnreadable(f"{topic}: {bound.name}")
     assert isinstance(start, int), "checked above"
     assert isinstance(end, int), "checked above"
+    written.end = end
     try:
         async for header, batch in read_partition(cluster, *where, start, end):
             producer_id, first = header.producer_id, header.base_offset

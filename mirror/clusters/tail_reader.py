@@ -39,6 +39,8 @@ class TailReader:
         """
         self.topic: Final = topic
         self.next_offset = 0
+        self.log_end = 0
+        """Where the log ended when it was read last."""
         self.is_another = False
         """Whether the topic was made again: what we have read is of an earlier one.
 
@@ -67,6 +69,7 @@ class TailReader:
         for found in (start, end):
             if isinstance(found, ErrorCode):
                 raise TopicUnreadable(f"{self.topic}: {found.name}")
+        self.log_end = end
         await self._compare(end)
         if self._is_map and start > self.next_offset:
             raise TopicUnreadable(f"{self.topic}: {lost_head(start)}")

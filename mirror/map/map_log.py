@@ -56,6 +56,8 @@ FIRST_PAUSE_S: Final = 0.05
 RECORDS_A_WRITE: Final = 3_000
 """They go in one batch: of topics with the longest names these are less than the megabyte that a
 broker takes unless it is told otherwise."""
+NOTED_AGAIN_MS: Final = 60_000
+"""So often the witness is told how far the topic has come: it tells a topic that lost its end."""
 KEYS_A_WRITE: Final = RECORDS_A_WRITE // 2
 """A producer's key may take two records."""
 FENCED: Final = frozenset(
@@ -111,6 +113,8 @@ class MapLog:
         self._next_sequence = 0
         self._written_end = 0
         """Before this offset, what we have written ourselves is part of ``state`` already."""
+        self._noted_ms: int | None = None
+        """The time at which the witness was told of the log's end; None before the first time."""
         self._is_unsure = False
         """The log's end must be read before the next write: an answer is missing."""
         self._writing = trio.Lock()
@@ -155,6 +159,8 @@ class MapLog:
         self._writer, self._next_sequence = writer, 0
         self._newest = registration
         await self.write(lambda: [number_record(registration)])
+        await self._registry.note_end(self._written_end)
+        self._noted_ms = now_ms()
 
     async def _set_right(self) -> None:
         """Give a topic that somebody else has made the settings of a map; raises TopicRefused."""
@@ -325,6 +331,9 @@ class MapLog:
         if not records:
             return ErrorCode.NONE
         await self._registry.register(self.writer.producer_id)
+        if self._noted_ms is not None and abs(now_ms() - self._noted_ms) >= NOTED_AGAIN_MS:
+            await self._registry.note_end(self._written_end)
+            self._noted_ms = now_ms()
         batch = self._batch(records)
         self._is_unsure = True
         answer = await append(self._target, self.topic, 0, batch)
@@ -335,11 +344,7 @@ class MapLog:
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         if not was_unsure and answer.base_offset < self._reader.next_offset:
             self._is_unsure = False
-            raise ProducerIdTaken(
-                f"{self.topic}: offset {answer.base_offset} was acknowledged for what lies behind"
-                f" {self._reader.next_offset}: producer id {self.writer.producer_id} is another"
-                " writer's, and the brokers hand out again what they had given"
-            )
+            raise await self._why_before_the_end(answer.base_offset)
         for key, value in records:
             self.state.replay(key, value)
         self._written_end = max(self._written_end, answer.base_offset + len(records))
@@ -348,6 +353,23 @@ class MapLog:
         self._next_sequence = (self._next_sequence + len(records)) % SEQUENCES
         self._is_unsure = False
         return code
+
+    async def _why_before_the_end(self, offset: int) -> MapUnwritable:
+        """Return why an offset was acknowledged that had been read already; raises NetworkFault."""
+        where = TopicPartition(self.topic, 0)
+        end = (await list_offsets(self._target, [where], LATEST))[where]
+        read = self._reader.next_offset
+        if not isinstance(end, ErrorCode) and end < read:
+            return MapUnwritable(
+                f"{self.topic}: ends at {end}, and was read up to {read}: it has lost its end while"
+                " the mirror ran: stop every worker of the flow and delete the topic, and `mirror"
+                " rebuild-map --write` finds the map again from both logs"
+            )
+        return ProducerIdTaken(
+            f"{self.topic}: offset {offset} was acknowledged for what lies behind {read}: producer"
+            f" id {self.writer.producer_id} is another writer's, and the brokers hand out again"
+            " what they had given"
+        )
 
     def _batch(self, records: Sequence[MapRecord]) -> bytes:
         stamp = now_ms()

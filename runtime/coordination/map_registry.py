@@ -10,6 +10,7 @@ from runtime.coordination.map_writers import (
     NOBODY,
     TO_ADOPT,
     WITHOUT_ID,
+    MapCut,
     MapMadeAgain,
     MapReading,
     MapWriters,
@@ -110,7 +111,7 @@ class WitnessWriters:
             known = await self._read(node)
             self._require_newer(known)
             if end:
-                self._require_same_topic(known, topic_id)
+                self._require_same_log(known, topic_id, end)
             begun = _with_id(begun_writers(known, end, topic_id.hex, now_ms()))
             if known.adopts:
                 for producer_id in await self._at_work():
@@ -164,6 +165,25 @@ class WitnessWriters:
             self._remember(known)
             return
 
+    async def note_end(self, end: int) -> None:
+        """Write to the witness that the topic has come so far."""
+        if not self._of_checkpoints:
+            await _understood(self._path, lambda: self._note_end(end))
+
+    async def _note_end(self, end: int) -> None:
+        while True:
+            node = await self._zookeeper.get(self._path)
+            if node is None:
+                return  # all that the topic holds is adopted
+            known = await self._read(node)
+            if known.end >= end or known.adopts:
+                return
+            try:
+                await self._put(node, replace(known, end=end))
+            except (NoNode, BadVersion):
+                continue
+            return
+
     async def believes(self, producer_id: int, offset: int, reading: MapReading) -> bool:
         """Ask the witness again, all its servers in step, before a producer is called unknown.
 
@@ -171,10 +191,10 @@ class WitnessWriters:
         registered by then, so the witness is asked once a reading at most.
         """
         known = self._known
-        if known is None or known.is_of_another_topic(reading.topic_id):
+        if known is None or self._is_of_another_log(known, reading.topic_id, reading.end):
             known = await self._asked()
             reading.is_told = True
-            self._require_same_topic(known, reading.topic_id)
+            self._require_same_log(known, reading.topic_id, reading.end)
         if not self._is_to_be_asked_again:
             if known.believes(producer_id, offset):
                 return True
@@ -183,7 +203,7 @@ class WitnessWriters:
         if not reading.is_told:
             known = await self._asked()
             reading.is_told = True
-            self._require_same_topic(known, reading.topic_id)
+            self._require_same_log(known, reading.topic_id, reading.end)
         if known.believes(producer_id, offset):
             return True
         if len(self._unknown) < MOST_UNKNOWN:
@@ -226,19 +246,35 @@ class WitnessWriters:
         if self._known is not None and known.is_before(self._known.newest):
             raise self._outdated(self._known.newest, known)
 
-    def _require_same_topic(self, known: MapWriters, topic_id: UUID) -> None:
-        """Raise MapMadeAgain where the witness knows another topic; checkpoints are no memory."""
-        if self._of_checkpoints or not known.is_of_another_topic(topic_id):
+    def _is_of_another_log(self, known: MapWriters, topic_id: UUID, end: int | None) -> bool:
+        """Tell whether our programs have written another log; checkpoints are no memory."""
+        is_another = known.is_of_another_topic(topic_id) or known.is_cut(end)
+        return is_another and not self._of_checkpoints
+
+    def _require_same_log(self, known: MapWriters, topic_id: UUID, end: int | None) -> None:
+        """Raise MapMadeAgain where the witness knows another topic, and MapCut a longer log."""
+        if not self._is_of_another_log(known, topic_id, end):
             return
         source, target = self._flow
-        of_set = set_option(self._topic_set)
-        raise MapMadeAgain(
-            f"the map on {target} of what comes from {source} is another topic (id {topic_id}) than"
-            f" our programs have written (id {UUID(known.topic_id)}): it was made again, and may"
-            " hold a part of what it held, by which groups would pass over records. Stop every"
-            " mirror, delete the topic, and `mirror rebuild-map --write` finds the map again from"
-            " both logs. If all of it was put back,"
-            f" `failover recover --believe-maps{of_set}` shows it, and has it believed with --write"
+        of_map = f"the map on {target} of what comes from {source}"
+        rebuild = (
+            "by which groups would pass over records. Stop every mirror, delete the topic, and"
+            " `mirror rebuild-map --write` finds the map again from both logs"
+        )
+        believe = (
+            f"`failover recover --believe-maps{set_option(self._topic_set)}` shows it, and has it"
+            " believed with --write"
+        )
+        if known.is_of_another_topic(topic_id):
+            raise MapMadeAgain(
+                f"{of_map} is another topic (id {topic_id}) than our programs have written (id"
+                f" {UUID(known.topic_id)}): it was made again, and may hold a part of what it held,"
+                f" {rebuild}. If all of it was put back, {believe}"
+            )
+        raise MapCut(
+            f"{of_map} ends at {end}, and our programs have written it up to {known.end}: it has"
+            f" lost its end, as on a disk that was restored, and lacks the newest pieces, {rebuild}."
+            f" If all topics of {target} were restored to the same moment, {believe}"
         )
 
     def _outdated(self, one: Registration, known: MapWriters) -> WitnessOutdated:
@@ -263,6 +299,10 @@ class Anybody:
 
     async def register(self, _: int, __: Collection[int] | None = None) -> Registration:
         """Raise WritersUnknown: nothing may be written."""
+        raise WritersUnknown(self._reason)
+
+    async def note_end(self, _: int) -> None:
+        """Raise WritersUnknown."""
         raise WritersUnknown(self._reason)
 
     async def is_elsewhere(self, _: Registration) -> bool:
@@ -330,7 +370,7 @@ async def _append_by_new_id(
     """
     producer_id, producer_epoch = await new_producer_id(cluster)
     numbered = [number_record(await writers.register(producer_id)), *records]
-    stamp = now_ms()
+    stamp, written = now_ms(), end
     for first in range(0, len(numbered), RECORDS_A_BATCH):
         batch = build_batch(
             [
@@ -348,4 +388,6 @@ async def _append_by_new_id(
             raise MapNotWritten(f"{where}: {describe(answer.error_code)}")
         if answer.base_offset < end:
             return False
+        written = answer.base_offset + min(RECORDS_A_BATCH, len(numbered) - first)
+    await writers.note_end(written)
     return True

@@ -75,6 +75,10 @@ class MapMadeAgain(WritersUnknown):
     """The topic is another one than our programs have written, and what it holds may be a part."""
 
 
+class MapCut(WritersUnknown):
+    """The topic ends before what our programs have written."""
+
+
 class Registration(NamedTuple):
     """One registration: the id of its registry, in hex, and its number there."""
 
@@ -107,6 +111,7 @@ class MapWriters:
 
     `registered` has the time of registration in ms by producer id. Batches before `adopted_before`
     in the topic of this id were adopted. `adopts` tells the next writer to adopt what is there.
+    `end` is where that topic ended at some time: it holds no less, but where it was restored.
     `registry` is its id, and `number` grows with each producer that registers; registries of
     earlier versions have neither.
     """
@@ -117,6 +122,7 @@ class MapWriters:
     adopts: bool = False
     number: int = 0
     registry: str = ""
+    end: int = 0
 
     def believes(self, producer_id: int, offset: int) -> bool:
         """Tell whether the batch of this producer at this offset is a registered writer's."""
@@ -154,6 +160,10 @@ class MapWriters:
             return False
         return NO_TOPIC_ID not in {self.topic_id, topic_id.hex} and self.topic_id != topic_id.hex
 
+    def is_cut(self, end: int | None) -> bool:
+        """Tell whether a topic that ends here has lost its end; of None nothing is known."""
+        return end is not None and not self.adopts and end < self.end
+
     def is_of_another(self, one: Registration) -> bool:
         """Tell whether it is surely another registry's: those of earlier versions have no id."""
         return bool(self.registry) and one.registry != self.registry
@@ -165,7 +175,7 @@ class MapWriters:
         """
         if self.adopts:
             return self
-        return replace(self, adopts=True, number=self.number + LOST_AT_MOST)
+        return replace(self, adopts=True, number=self.number + LOST_AT_MOST, end=0)
 
     def encode(self) -> bytes:
         """Return the JSON of the node."""
@@ -177,6 +187,7 @@ class MapWriters:
                 "adopts": self.adopts,
                 "number": self.number,
                 "registry": self.registry,
+                "end": self.end,
             },
             separators=(",", ":"),
         ).encode()
@@ -196,6 +207,7 @@ class MapWriters:
                 adopts=found["adopts"] is True,
                 number=whole_number(found.get("number", 0), LARGEST_NUMBER),
                 registry=_hex_id(found.get("registry", "")),
+                end=whole_number(found.get("end", 0)),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise WitnessGarbled(
@@ -341,6 +353,8 @@ class MapReading:
 
     topic_id: UUID = NO_ID
     """The topic's that is read; of a zero one nothing is compared."""
+    end: int | None = None
+    """Where the topic ends; where it is not told, nothing is compared."""
     is_told: bool = False
     """Whether the witness has been asked since: it knows everybody who has written before."""
 
@@ -351,8 +365,12 @@ class Writers(Protocol):
     async def begin(self, *, end: int, topic_id: UUID) -> int:
         """Have a registry; return before which offset its map was adopted just now, 0 if not.
 
-        Raises MapMadeAgain for another topic than was written, unless it is empty.
+        Raises MapMadeAgain for another topic than was written, unless it is empty, and MapCut for
+        one that has lost its end.
         """
+
+    async def note_end(self, end: int, /) -> None:
+        """Remember that the topic has come so far."""
 
     async def register(
         self, producer_id: int, in_log: Collection[int] | None = None, /
@@ -360,7 +378,7 @@ class Writers(Protocol):
         """Return the newest one once everybody who reads the map may believe this producer."""
 
     async def believes(self, producer_id: int, offset: int, reading: MapReading, /) -> bool:
-        """Tell whether a batch is to be believed; raises MapMadeAgain."""
+        """Tell whether a batch is to be believed; raises MapMadeAgain and MapCut."""
 
     async def is_elsewhere(self, one: Registration, /) -> bool:
         """Tell whether a registration is of another registry.
@@ -372,9 +390,10 @@ class Writers(Protocol):
 def begun_writers(known: MapWriters, end: int, topic_id: str, now_ms: int) -> MapWriters:
     """Return the registry of a topic with this id that ends here, at the start of a writer."""
     if known.adopts:
-        return replace(known, adopts=False, adopted_before=end, topic_id=topic_id)
+        return replace(known, adopts=False, adopted_before=end, topic_id=topic_id, end=end)
     if known.topic_id != topic_id:
         since_ms = now_ms - CONFIRM_AGAIN_MS - CLOCKS_APART_MS
         at_work = {one: at_ms for one, at_ms in known.registered.items() if at_ms >= since_ms}
-        return replace(known, registered=at_work, adopted_before=0, topic_id=topic_id)
-    return known
+        return replace(known, registered=at_work, adopted_before=0, topic_id=topic_id, end=0)
+    # Brokers without ids: that it is empty tells that it was made again.
+    return known if end else replace(known, end=0)

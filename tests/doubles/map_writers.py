@@ -30,6 +30,9 @@ class MemoryWriters:
         self.known = replace(self.known.with_producer(producer_id, 0, in_log), registry="ab" * 16)
         return self.known.newest
 
+    async def note_end(self, end: int) -> None:
+        self.known = replace(self.known, end=max(end, self.known.end))
+
     async def is_elsewhere(self, one: Registration) -> bool:
         assert not self.is_strict or not self.known.is_before(one)
         return self.known.is_of_another(one)

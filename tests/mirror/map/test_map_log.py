@@ -132,6 +132,20 @@ async def test_an_id_that_the_brokers_give_out_twice_loses_no_record_of_the_map(
     assert reader.state.maps.keys() == {TopicPartition("t", index) for index in range(3)}
 
 
+async def test_a_map_that_lost_its_end_beneath_its_writer_is_not_written_on(
+    cluster: RunningCluster,
+) -> None:
+    """What is in memory alone would be missing after the next start."""
+    registry = MemoryWriters()
+    async with open_cluster(cluster.addresses, client_id="test") as client:
+        log = MapLog(client, "cut", 1, registry)
+        await log.load()
+        assert registry.known.end == 1
+        log._reader.next_offset = 9
+        with pytest.raises(MapUnwritable, match="ends at 2, and was read up to 9: it has lost"):
+            await log.write(lambda: [piece_start("t", 0, source_start=5, place=Place(0))])
+
+
 async def test_a_worker_that_has_written_nothing_can_be_fenced_too(
     cluster: RunningCluster,
 ) -> None:

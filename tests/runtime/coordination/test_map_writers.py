@@ -22,6 +22,7 @@ from runtime.coordination.map_writers import (
     MOST_UNSEEN,
     TO_ADOPT,
     UNSEEN_KEPT_MS,
+    MapCut,
     MapMadeAgain,
     MapReading,
     MapWriters,
@@ -157,6 +158,31 @@ async def test_who_reads_a_map_hears_that_a_mirror_has_begun_it_anew() -> None:
     assert await reader.believes(1_001, 0, MapReading(topic_id=ANOTHER_ID))
     with pytest.raises(MapMadeAgain):
         await reader.believes(1_001, 0, MapReading(topic_id=MAP_ID))
+
+
+async def test_a_map_that_ends_before_what_was_written_is_believed_in_nothing() -> None:
+    """Its disk was restored from an older copy: the newest pieces are missing, and nothing else."""
+    nodes = await written_by(1_001)
+    await registry(nodes).note_end(9)
+    await registry(nodes).note_end(7)
+    for end in (9, 12, None):
+        assert await registry(nodes).believes(1_001, 0, MapReading(topic_id=MAP_ID, end=end))
+    with pytest.raises(MapCut, match=r"ends at 8, and our programs have written it up to 9"):
+        await registry(nodes).believes(1_001, 0, MapReading(topic_id=MAP_ID, end=8))
+    with pytest.raises(MapCut, match="lacks the newest pieces"):
+        await registry(nodes).begin(end=8, topic_id=MAP_ID)
+    adopted = MapWriters.decode(nodes.nodes[NODE][0]).adopting()
+    nodes.nodes[NODE] = (adopted.encode(), 5)
+    assert await registry(nodes).begin(end=8, topic_id=MAP_ID) == 8
+
+
+@pytest.mark.parametrize("topic_id", [ANOTHER_ID, UUID(int=0)], ids=["ids", "no ids"])
+async def test_a_map_that_is_begun_anew_may_be_shorter(topic_id: UUID) -> None:
+    nodes = MemoryNodes()
+    await registry(nodes).begin(end=0, topic_id=MAP_ID if topic_id.int else topic_id)
+    await registry(nodes).note_end(9)
+    await registry(nodes).begin(end=0, topic_id=topic_id)
+    assert await registry(nodes).begin(end=3, topic_id=topic_id) == 0
 
 
 async def test_a_map_that_a_person_has_adopted_may_be_another_topic() -> None:
