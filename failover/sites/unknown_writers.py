@@ -196,16 +196,17 @@ def _told_another(known: MapWriters, written: "WrittenBy") -> str | None:
     if known.is_of_another_topic(written.topic_id):
         how = (
             f"the topic (id {written.topic_id}) is another one than our programs have written (id"
-            f" {UUID(known.topic_id)}): it was made again"
+            f" {UUID(known.topic_id)}): it was made again. Have it believed only if all that it held"
+            " was put back"
         )
     elif known.is_cut(written.end):
-        how = f"the topic ends at {written.end}, and was written up to {known.end}: it lost its end"
+        how = (
+            f"the topic ends at {written.end}, and was written up to {known.end}: it lost its end."
+            " Have it believed only if all topics of the site were restored to the same moment"
+        )
     else:
         return None
-    return (
-        f"{how}. Have it believed only if all that it held was put back: by a part of it, groups"
-        f" would pass over records. {told(written)}"
-    )
+    return f"{how}: by a part of it, groups would pass over records. {told(written)}"
 
 
 def _told_unknown(internal: Internal, unbelieved: UnbelievedRecords) -> Unknown:

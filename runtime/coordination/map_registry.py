@@ -273,8 +273,8 @@ class WitnessWriters:
             )
         raise MapCut(
             f"{of_map} ends at {end}, and our programs have written it up to {known.end}: it has"
-            f" lost its end, as on a disk that was restored, and lacks the newest pieces, {rebuild}."
-            f" If all topics of {target} were restored to the same moment, {believe}"
+            " lost its end, as on a disk that was restored, and lacks the newest pieces,"
+            f" {rebuild}. If all topics of {target} were restored to the same moment, {believe}"
         )
 
     def _outdated(self, one: Registration, known: MapWriters) -> WitnessOutdated:
