@@ -196,8 +196,8 @@ def _told_another(known: MapWriters, written: "WrittenBy") -> str | None:
     if known.is_of_another_topic(written.topic_id):
         how = (
             f"the topic (id {written.topic_id}) is another one than our programs have written (id"
-            f" {UUID(known.topic_id)}): it was made again. Have it believed only if all that it held"
-            " was put back"
+            f" {UUID(known.topic_id)}): it was made again. Have it believed only if all that it"
+            " held was put back"
         )
     elif known.is_cut(written.end):
         how = (

@@ -274,7 +274,7 @@ class WitnessWriters:
         raise MapCut(
             f"{of_map} ends at {end}, and our programs have written it up to {known.end}: it has"
             " lost its end, as on a disk that was restored, and lacks the newest pieces,"
-            f" {rebuild}. If all topics of {target} were restored to the same moment, {believe}"
+            f" {rebuild}. If all topics of {target} were restored to one moment, {believe}"
         )
 
     def _outdated(self, one: Registration, known: MapWriters) -> WitnessOutdated:
