@@ -8,6 +8,7 @@ What holds for a topic, the first that says something:
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum, IntEnum
+from itertools import chain, dropwhile
 from typing import Final, NamedTuple
 
 from broker.config import ACCEPTED_WITHOUT_EFFECT, SECRETS, SETTINGS, BrokerConfig
@@ -204,14 +205,25 @@ class DynamicConfig:
         ]
 
     def _synonyms(self, name: str, static: Mapping[str, str | None]) -> list[Synonym]:
-        """Return where a setting of the broker has a value, the one that holds first."""
+        """Return where a setting of the broker has a value, the one that holds first.
+
+        Behind it stands what would hold without it, be it in another unit; where only another unit
+        has a value, Kafka tells of none (`DynamicBrokerConfig`).
+        """
+        names = (name, *_IN_OTHER_UNITS.get(name, ()))
         levels: tuple[tuple[Mapping[str, str | None], Source], ...] = (
             (self._own, Source.BROKER),
             (self._default_broker, Source.DEFAULT_BROKER),
             (static, Source.STATIC_BROKER),
             (_KAFKA_DEFAULTS, Source.KAFKA_DEFAULT),
         )
-        return [Synonym(name, level[name], source) for level, source in levels if name in level]
+        found = [
+            Synonym(one, level[one], source)
+            for level, source in levels
+            for one in names
+            if one in level
+        ]
+        return [*dropwhile(lambda one: one.name != name, found)]
 
     def describe_broker(self, static: BrokerConfig) -> list[Described]:
         """Return every setting of this broker with its sources."""
@@ -222,7 +234,7 @@ class DynamicConfig:
         }
         given |= {
             name: static.provided[name]
-            for name in ACCEPTED_WITHOUT_EFFECT
+            for name in (*ACCEPTED_WITHOUT_EFFECT, *chain(*_IN_OTHER_UNITS.values()))
             if name in static.provided
         }
         names = [
@@ -391,10 +403,19 @@ def _text(value: object) -> str | None:
             return None if value is None else str(value)
 
 
-_IN_OTHER_UNITS: Final = frozenset(
-    {"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"}
-)
+_IN_OTHER_UNITS: Final[Mapping[str, tuple[str, ...]]] = {
+    "log.flush.interval.ms": ("log.flush.scheduler.interval.ms",),
+    "log.retention.ms": ("log.retention.minutes", "log.retention.hours"),
+    "log.roll.jitter.ms": ("log.roll.jitter.hours",),
+    "log.roll.ms": ("log.roll.hours",),
+}
 """In Kafka these have no default of their own: a setting in another unit has it."""
+_DEFAULTS_IN_OTHER_UNITS: Final[Mapping[str, str]] = {
+    "log.flush.scheduler.interval.ms": str(2**63 - 1),
+    "log.retention.hours": "168",
+    "log.roll.hours": "168",
+    "log.roll.jitter.hours": "0",
+}
 _KAFKA_DEFAULTS: Final[Mapping[str, str]] = {
     **{
         name: text
@@ -404,6 +425,7 @@ _KAFKA_DEFAULTS: Final[Mapping[str, str]] = {
         and (text := _text(entry.default)) is not None
     },
     **ACCEPTED_WITHOUT_EFFECT,
+    **_DEFAULTS_IN_OTHER_UNITS,
     **dict.fromkeys(FENCE_SETTINGS, ""),
 }
 

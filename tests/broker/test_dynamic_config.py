@@ -333,21 +333,24 @@ def test_what_a_broker_has_for_itself_wins_over_what_all_have() -> None:
 
 
 def test_a_setting_names_all_that_give_it_a_value() -> None:
+    """Also those in other units, as Apache Kafka 3.9.2 tells `kafka-configs --describe`."""
     given = MappingProxyType({"log.retention.hours": "1"})
     static = replace(config(), log_retention_ms=3_600_000, provided=given)
     dynamic = DynamicConfig(static)
     dynamic.set_default_broker({"log.retention.ms": "8"})
     dynamic.set_broker({"log.retention.ms": "9"})
     dynamic.set_topic("t", {"retention.ms": "10"})
+    default = ("log.retention.hours", "168", Source.KAFKA_DEFAULT)
     broker = [
         ("log.retention.ms", "9", Source.BROKER),
         ("log.retention.ms", "8", Source.DEFAULT_BROKER),
     ]
     (entry,) = [one for one in dynamic.describe_topic("t") if one.name == "retention.ms"]
     file = ("log.retention.ms", "3600000", Source.STATIC_BROKER)
-    assert entry.synonyms == (("retention.ms", "10", Source.TOPIC), *broker, file)
+    assert entry.synonyms == (("retention.ms", "10", Source.TOPIC), *broker, file, default)
     (entry,) = [one for one in dynamic.describe_broker(static) if one.name == "log.retention.ms"]
-    assert entry.synonyms == tuple(broker)
+    in_hours = ("log.retention.hours", "1", Source.STATIC_BROKER)
+    assert entry.synonyms == (*broker, in_hours, default)
     assert entry.value == "9"
     names = {one.name for one in dynamic.describe_broker(static) if not one.read_only}
     assert {"log.segment.bytes", "write.fence.topics"} <= names

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
+from typing import Any, Final, cast
 
 import pytest
 from confluent_kafka import Producer
@@ -13,6 +15,8 @@ from tests.interop.rights import KRAFT_AUTHORIZER, ZOOKEEPER_AUTHORIZER
 from tests.interop.sites import QUIET, create_topic, write
 
 pytestmark = pytest.mark.matrix(subject="Commands of the bundled broker's program")
+
+PATIENCE_S: Final = 60
 
 
 @pytest.fixture(scope="module", params=KINDS, ids=lambda kind: kind.label)
@@ -34,7 +38,7 @@ def test_topics_and_settings(commands: Commands) -> None:
     said = commands.said
     said("topics", "create", "cli", "--partitions", "2", "--set", "retention.ms=3600000")
     assert said("topics", "alter", "cli", "3") == "topic cli: has 3 partitions\n"
-    [described] = commands.told("topics", "describe", "cli")
+    described = _described(commands, "cli", partitions=3)
     assert (described["settings"], described["replicas"]) == ({"retention.ms": "3600000"}, 1)
     assert [one["end"] for one in described["partitions"]] == [0, 0, 0]
     said("configs", "set", "topic", "cli", "cleanup.policy=compact")
@@ -48,6 +52,15 @@ def test_topics_and_settings(commands: Commands) -> None:
     assert "INVALID_CONFIG" in said("configs", "set", "topic", "cli", "retention.ms=x", status=1)
     said("topics", "delete", "cli", "--yes")
     assert "UNKNOWN_TOPIC_OR_PARTITION" in said("topics", "describe", "cli", status=1)
+
+
+def _described(commands: Commands, topic: str, partitions: int) -> dict[str, Any]:
+    """Return what is told of a topic; KRaft's controller acknowledges what brokers tell later."""
+    deadline_s = monotonic() + PATIENCE_S
+    while True:
+        [described] = commands.told("topics", "describe", topic)
+        if len(described["partitions"]) == partitions or monotonic() > deadline_s:
+            return cast("dict[str, Any]", described)
 
 
 def test_groups(kafka: KafkaCluster, commands: Commands) -> None:

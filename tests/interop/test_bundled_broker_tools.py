@@ -207,8 +207,7 @@ def test_a_broker_has_settings_of_its_own_until_they_are_taken_back(tools: Tools
     said = tools.run(configs(tools.version), "--describe", *entity)
     assert "log.retention.ms=1234567" in said
     assert (
-        "{DYNAMIC_BROKER_CONFIG:log.retention.ms=1234567, "
-        "DEFAULT_CONFIG:log.retention.ms=604800000}"
+        "{DYNAMIC_BROKER_CONFIG:log.retention.ms=1234567, DEFAULT_CONFIG:log.retention.hours=168}"
     ) in said
     tools.run(configs(tools.version), "--alter", *entity, "--delete-config", "log.retention.ms")
     assert "log.retention.ms" not in tools.run(configs(tools.version), "--describe", *entity)
