@@ -19,6 +19,7 @@ from mirror.clusters.links import Links
 from mirror.groups.source_groups import OFFSETS_TOPIC, Held, SourceGroups
 from runtime.configuration.config import FlowConfig
 from runtime.process.fault_note import FaultNote
+from wire.consumer_offsets import partition_for
 from wire.errors import ErrorCode
 from wire.hot.fetch import (
     FetchedPartition,
@@ -64,6 +65,8 @@ class GroupReader:
         self._next: dict[int, int] = {}
         self._first_ends: dict[int, int] = {}
         """The end that each partition had when reading it began."""
+        self._read_again: set[int] = set()
+        """Partitions that are read from their beginning once more."""
         self._held: dict[int, Held] = {}
         """The commits of partitions that have not been read to that end."""
         self._nodes: set[int] = set()
@@ -142,7 +145,13 @@ class GroupReader:
     def _note_read(self, index: int) -> None:
         """Let what a partition has said be known once its end is reached."""
         if index in self._held and self._next[index] >= self._first_ends[index]:
-            self._groups.release(self._held.pop(index))
+            held = self._held.pop(index)
+            if index in self._read_again and self._topic is not None:
+                self._read_again.discard(index)
+                count = len(self._topic.partitions)
+                self._groups.release(held, lambda group: partition_for(group, count) == index)
+            else:
+                self._groups.release(held)
             self._groups.news.wake()
 
     def _refuse(self) -> None:
@@ -201,8 +210,9 @@ class GroupReader:
             self._refuse()
             await trio.sleep(LOOK_S)
             return code
-        if code is ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._next.pop(data.partition, None)  # compaction went by: begin again
+        if code is ErrorCode.OFFSET_OUT_OF_RANGE and data.partition in self._next:
+            del self._next[data.partition]  # compaction went by, or it was cut: begin again
+            self._read_again.add(data.partition)
         if code is not ErrorCode.NONE:
             self.fault.note(f"partition {data.partition}: {code.name}", f"broker {node}")
             await self._look()

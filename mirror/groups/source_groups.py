@@ -1,6 +1,6 @@
 """The source's group positions as far as they are known, and the new ones among them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from mirror.clusters.malformed_records import OddRecords
@@ -77,8 +77,21 @@ class SourceGroups:
         is_one = value.offset >= 0
         self._take(known, SourcePosition(value.offset, value.metadata) if is_one else None, held)
 
-    def release(self, held: Held) -> None:
-        """Take over the positions that were held back."""
+    def release(self, held: Held, of_all: Callable[[str], bool] | None = None) -> None:
+        """Take over the positions that were held back.
+
+        Of the groups `of_all` they are all that there are: a log that was cut does not take
+        positions back that it held before, nor does one whose tombstones were cleaned away.
+        """
+        gone = [
+            (group, topic_partition)
+            for group, positions in self.positions.items()
+            if of_all is not None and of_all(group)
+            for topic_partition in positions
+            if (group, topic_partition) not in held
+        ]
+        for known in gone:
+            self._forget(*known)
         for known, position in held.items():
             self._take(known, position, None)
 

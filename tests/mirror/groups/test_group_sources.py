@@ -199,6 +199,35 @@ async def test_who_reads_from_the_beginning_again_knows_nothing_new_until_all_is
             nursery.cancel_scope.cancel()
 
 
+async def test_positions_that_a_log_does_not_hold_any_more_are_forgotten() -> None:
+    """The source's disk was restored from a copy that is older than the commit of b."""
+    log: list[Stored] = [(1, commits(0, "a")), (2, commits(1, "b"))]
+    is_cut = False
+    async with run_fake_cluster() as fake, source_of(fake) as (groups, flow, links):
+        offsets = fake.create_topic(OFFSETS_TOPIC, 0).partitions[0]
+        offsets.end = 2
+
+        async def fetch(_: RequestHeader, request: FetchRequest) -> FetchResponse:
+            answer = fetched({0: log}, request)
+            [asked] = request.topics
+            if not is_cut or asked.partitions[0].fetch_offset <= 1:
+                return answer
+            [topic] = answer.responses
+            refused = replace(topic.partitions[0], error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+            return replace(answer, responses=(replace(topic, partitions=(refused,)),))
+
+        fake.brokers[0].scripts[FetchRequest.API_KEY] = fetch
+        reader = GroupReader(flow.config, links, groups)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(reader.run)
+            await wait_known(groups, {"a": 0, "b": 1})
+            del log[1:]
+            offsets.end, is_cut = 1, True
+            await wait_known(groups, {"a": 0})
+            nursery.cancel_scope.cancel()
+        assert groups.forgotten == {("b", "orders", 0)}
+
+
 async def test_a_transaction_that_nobody_ends_does_not_hide_what_was_committed_before() -> None:
     async with run_fake_cluster() as fake, source_of(fake) as (groups, flow, links):
         fake.create_topic(OFFSETS_TOPIC, 0).partitions[0].end = 9
