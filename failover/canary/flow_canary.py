@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -102,13 +101,14 @@ class FlowCanary:
             await trio.sleep(LOOK_S if self.ledger.is_waiting else IDLE_S)
 
     async def _end(self, target: Cluster) -> int | None:
-        """Return where the copy ends; None where there is none yet."""
-        with suppress(RequestRefused):
-            end = (await list_offsets(target, [self.copy], LATEST))[self.copy]
-            if not isinstance(end, ErrorCode):
-                return end
+        """Return where the copy ends; None where there is none yet. Raises NetworkFault."""
+        end = (await list_offsets(target, [self.copy], LATEST))[self.copy]
+        if not isinstance(end, ErrorCode):
+            return end
         target.forget(self.copy.topic)
-        return None
+        if end is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return None
+        raise RequestRefused(f"the end of {self.copy}", end)
 
     async def _read_up_to(self, target: Cluster, end: int) -> None:
         if self._position is None or self._position > end:
