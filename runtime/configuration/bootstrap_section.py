@@ -86,8 +86,8 @@ def read_bootstrap(section: Section) -> BootstrapConfig | None:
     """Take the whole section, None where there is none; raises ConfigurationError."""
     listen = section.optional_string("listen")
     max_connections = section.integer("max_connections", 1_000, least=1, most=100_000)
-    tls = section.attempt(lambda: read_server_tls(section.section("tls", required=False)))
-    forward = section.attempt(lambda: _read_forward(section.section("forward", required=False)))
+    tls = section.part("tls", read_server_tls)
+    forward = section.part("forward", _read_forward)
     section.finish()
     if listen is None:
         if section.values:

@@ -198,7 +198,7 @@ def _read(top: Section, path: Path) -> Configuration:
 def _content(top: Section, path: Path) -> Configuration:
     """Return the content; raises ConfigurationError once all is read, and remembers all."""
     coordination = top.attempt(lambda: read_coordination(top.section("coordination")))
-    metrics = top.attempt(lambda: read_metrics(top.section("metrics", required=False)))
+    metrics = top.part("metrics", read_metrics)
     clusters = top.section("clusters")
     names = clusters.values
     sites = top.attempt(lambda: _clusters(clusters))
@@ -213,7 +213,7 @@ def _content(top: Section, path: Path) -> Configuration:
             is_guarded=metrics is None or metrics.door.is_guarded,
         )
     )
-    log = top.attempt(lambda: read_log(top.section("log", required=False)))
+    log = top.part("log", read_log)
     top.finish()
     # Nothing is wrong, so there are all of them.
     assert coordination is not None

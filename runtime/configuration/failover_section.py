@@ -132,7 +132,7 @@ def read_failover(
 ) -> FailoverConfig:
     """Take the whole section, None stands for flows with mistakes; raises ConfigurationError."""
     initial_active = _initial_active(section, top, clusters, flows or ())
-    budget = section.attempt(lambda: _loss_budget(section.section("loss_budget", required=False)))
+    budget = section.part("loss_budget", _loss_budget)
     failover = FailoverConfig(
         initial_active=initial_active,
         drain_timeout_ms=section.integer("drain_timeout_ms", 60_000, least=100),
@@ -153,18 +153,16 @@ def read_failover(
             )
         ),
         hooks=section.attempt(lambda: read_hooks(section), ()),
-        canary=section.attempt(lambda: read_canary(section.section("canary", required=False))),
+        canary=section.part("canary", read_canary),
         sends_clients_away=section.boolean("rebootstrap_clients", default=False),
-        bootstrap=section.attempt(
-            lambda: read_bootstrap(section.section("bootstrap", required=False))
-        ),
+        bootstrap=section.part("bootstrap", read_bootstrap),
         rehearsal=section.attempt(
             lambda: read_rehearsal(
                 section.section("rehearsal", required=False),
                 is_given="rehearsal" in section.values,
             )
         ),
-        sets=section.attempt(lambda: read_sets(section.section("sets", required=False)), NO_SETS),
+        sets=section.part("sets", read_sets, NO_SETS),
     )
     named = failover.sets
     if failover.rehearsal is not None:

@@ -397,13 +397,8 @@ def read_flow(section: Section, clusters: Collection[str]) -> FlowConfig:
         balance_interval_ms=section.integer("balance_interval_ms", 30_000, least=500),
         policies=_policies(section),
         diverged_folder=Path(section.string("diverged_folder", DIVERGED_FOLDER)),
-        throttle=section.attempt(
-            lambda: _throttle(section.section("throttle", required=False)), ThrottleConfig()
-        ),
-        settings=section.attempt(
-            lambda: _settings(section.section("topic_settings", required=False)),
-            MIRROR_MAKERS_SETTINGS,
-        ),
+        throttle=section.part("throttle", _throttle, ThrottleConfig()),
+        settings=section.part("topic_settings", _settings, MIRROR_MAKERS_SETTINGS),
         acls=AclSync(
             section.choice("acls", tuple(one.value for one in AclSync), AclSync.DOWNGRADED.value)
         ),
@@ -413,10 +408,7 @@ def read_flow(section: Section, clusters: Collection[str]) -> FlowConfig:
         ),
         is_prefixed=section.choice("names", ("identical", "prefixed"), "identical") == "prefixed",
         separator=_separator(section),
-        mirrormaker=section.attempt(
-            lambda: _mirrormaker(section.section("mirrormaker", required=False)),
-            MirrorMakerConfig(),
-        ),
+        mirrormaker=section.part("mirrormaker", _mirrormaker, MirrorMakerConfig()),
         reads_uncommitted=section.choice("isolation", ISOLATIONS, ISOLATIONS[0]) == ISOLATIONS[1],
         client_rack=section.optional_string("client_rack"),
         is_active_active=section.boolean("active_active", default=False),

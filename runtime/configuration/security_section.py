@@ -76,7 +76,7 @@ def read_security(cluster: Section) -> Security:
     tls: Tls | None = None
     sasl: AnySasl | None = None
     if protocol.endswith("SSL"):
-        tls = cluster.attempt(lambda: read_tls(cluster.section("ssl", required=False)), Tls())
+        tls = cluster.part("ssl", read_tls, Tls())
     if protocol.startswith("SASL"):
         sasl = cluster.attempt(lambda: _sasl(cluster.section("sasl")))
     client, tls = read_client(cluster.section("client", required=False), tls)

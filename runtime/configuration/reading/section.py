@@ -124,6 +124,16 @@ class Section:
             self.reading.mistakes.add(wrong)
             return instead
 
+    @overload
+    def part(self, key: str, read: Callable[["Section"], T]) -> T | None: ...
+
+    @overload
+    def part(self, key: str, read: Callable[["Section"], T], instead: Default) -> T | Default: ...
+
+    def part(self, key: str, read: Callable[["Section"], Any], instead: Any = None) -> Any:
+        """Return what is read of the section at `key`, empty if absent; else as `attempt` does."""
+        return self.attempt(lambda: read(self.section(key, required=False)), instead)
+
     def require(self, *keys: str) -> None:
         """Raise what is wrong with one of these keys: what follows hangs on them."""
         wrong = self.reading.mistakes.of(map(self._name, keys))
