@@ -125,7 +125,7 @@ def open_session(
                     _stop(context, home)
         except (PySparkException, Py4JError, ConnectionError) as fault:
             # The last: py4j lets it through when it asks a JVM that is gone over a new connection.
-            raise SparkFailed(f"Spark: {_in_a_line(fault)}") from fault
+            raise SparkFailed(f"Spark: {in_a_line(fault)}") from fault
         finally:
             _kill_java(home)
 
@@ -157,7 +157,7 @@ def spark_failures() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as fault:
-        raise SparkFailed(f"Spark: {_in_a_line(fault)}") from fault
+        raise SparkFailed(f"Spark: {in_a_line(fault)}") from fault
 
 
 @contextmanager
@@ -217,8 +217,11 @@ def _own_interrupt_handler() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
 
 
-def _in_a_line(fault: Exception) -> str:
-    """Return what was said first; of a worker's exception the first line behind its traceback."""
+def in_a_line(fault: Exception) -> str:
+    """Return what Spark or Java said first; of a worker's exception the line behind its traceback.
+
+    The JVM must still run: what its exceptions say is asked of it.
+    """
     said = str(fault).strip()
     if before_it_began := _of_worker_that_did_not_start(said):
         return f"a worker ended before it began: {_raised(_at_the_margin(before_it_began))}"

@@ -8,7 +8,7 @@ from pyspark import SparkContext
 
 from spark_audit.evidence.links import Link
 from spark_audit.evidence.remembered import remembered
-from spark_audit.evidence.rows import Night, Note, noted
+from spark_audit.evidence.rows import EvidenceUnusable, Night, Note, noted
 from spark_audit.evidence.store import load, save
 from spark_audit.scan.scan_rows import RowKind, ScanRow
 from spark_audit.session import PANDAS_COMPLAINT
@@ -50,3 +50,19 @@ def test_nights_are_added_and_one_anew_replaces_them_all(
     assert _remembered(spark, place) == [first, second]
     save(spark, place, _night("20260103T000000Z", second), is_anew=True)
     assert _remembered(spark, place) == [second]
+
+
+def test_a_place_below_a_file_is_refused_by_name(spark: SparkContext, tmp_path: Path) -> None:
+    """Java refuses it: what Spark lets through is no exception of Spark's own."""
+    file = tmp_path / "no-folder"
+    file.write_text("a file")
+    place = str(file / "dc1")
+    with pytest.raises(EvidenceUnusable) as refused:
+        save(spark, place, _night("20260101T000000Z", _link(0, 10)), is_anew=False)
+    said = str(refused.value)
+    assert said.startswith(f"{place}: evidence cannot be written (")
+    assert str(file) in said.removeprefix(place), "what the file system said is not left out"
+    assert said.endswith(
+        "name a folder in audit.evidence in which the audit may make folders and files"
+    )
+    assert "\n" not in said
