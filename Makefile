@@ -12,7 +12,7 @@ SITE := $(SPHINX) -b html docs build/docs || { rm -rf build/docs; exit 1; }
 # The same pages and links without a file of HTML, in half the processor time.
 PAGES := $(SPHINX) -b dummy docs build/pages || { rm -rf build/pages; exit 1; }
 
-.PHONY: help setup run demo test stories check interop interop-quick bench profile drill fuzz format lock sbom dist docs alerts clean
+.PHONY: help setup run demo test stories static check interop interop-quick bench profile drill fuzz format lock sbom dist docs alerts clean
 
 help:
 	@echo "make run | make demo [DISASTER=1] [SECURED=1] | make test [JOBS=n] | make stories [JOBS=n] | make check | make format | make lock | make sbom | make dist [KERNEL=1] | make docs | make alerts DOCS=URL | make clean"
@@ -58,20 +58,23 @@ demo: setup
 test: MYPY := $(if $(wildcard .mypy_cache),,--no-incremental --cache-dir=/dev/null)
 # JOBS=2 takes less time and more of the processor's: each job collects all tests, and has clusters of its own.
 JOBBED = $(if $(JOBS),-n $(JOBS) --dist loadfile --no-loadscope-reorder)
-test: check
+test: static
 	@$(BIN)/python -m tests.deploy.promtool
-	$(BIN)/pytest -q $(JOBBED) --ignore=tests/docs
+	$(BIN)/pytest -q $(JOBBED)
 
 # What `make test` leaves out because something cheaper in it would notice the same (CONTRIBUTING.md).
 stories: setup
 	$(BIN)/pytest -q -m story $(JOBBED)
 
-check: setup
+# What `make check` and `make test` look at without running anything.
+static: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(MYPY)
 	$(BIN)/lint-imports
 	$(PAGES)
+
+check: static
 	$(BIN)/pytest -q tests/docs tests/test_shared_builders.py tests/deploy/test_alerts.py::test_every_alert_is_tried
 
 # The alerts, each with a link to its runbook where DOCS has the site of `make docs`.

@@ -116,6 +116,7 @@ def assert_commands_know_both_maps(file: Path, topic: str, group: str, at: int, 
         assert told == f"{sides[0]} {place} -> {sides[1]} {place} (exact)\n"
 
 
+@pytest.mark.story
 def test_maps_lost_behind_a_failback_are_rebuilt_one_by_the_other_and_both_logs(
     sites: Sites, tmp_path: Path
 ) -> None:
