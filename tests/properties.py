@@ -1,8 +1,9 @@
 """How often a property is tried: a few examples in `make test`, many in `make fuzz`.
 
 In `make test` they are the same each time, so that more of them find nothing new from run to run.
-Fewer still are enough for what is also tried at each version of each message. State machines keep
-as many as show each of their rules in many orders. `make fuzz` draws other examples each time.
+Fewer still are enough for what is also tried at each version of each message, and for state
+machines, as long as each of their rules comes in many orders. `make fuzz` draws other examples
+each time.
 """
 
 import os
@@ -10,7 +11,7 @@ from typing import Final
 
 from hypothesis import HealthCheck, settings
 
-FEW: Final = 25
+FEW: Final = 15
 """Hypothesis tries 100 by itself."""
 PROFILE: Final = os.environ.get("HYPOTHESIS_PROFILE", "default")
 

@@ -169,7 +169,7 @@ async def test_acks_0_that_fails_ends_the_connection(
 async def test_mutated_frames_disturb_nobody(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A thousand requests with bytes changed: an answer or a closed connection, every time."""
+    """Hundreds of requests with bytes changed: an answer or a closed connection, every time."""
     caplog.set_level(logging.ERROR)
     luck = random.Random(20)
     async with serving(tmp_path) as rig, rig.connect() as bystander:
@@ -178,7 +178,7 @@ async def test_mutated_frames_disturb_nobody(
             MetadataRequest(topics=(MetadataRequestTopic(name="t"),)),
             ApiVersionsRequest(),
         ]
-        for _ in range(1_000):
+        for _ in range(400):
             async with rig.connect() as client:
                 request = luck.choice(seeds)
                 version = luck.choice(APIS[request.API_KEY].versions)

@@ -147,17 +147,17 @@ def test_a_disaster_may_lose_what_is_listed_and_reread_what_was_not_committed() 
 def test_the_data_set_is_whole() -> None:
     header, *lines = _lines()
     columns = header.split(",")
-    rows = [line.split(",") for line in lines]
-    assert len(rows) == 336_776
-    assert {len(row) for row in rows} == {len(columns)}
-    assert len({row[columns.index("tailnum")] for row in rows}) == 4_044
+    tail_number = columns.index("tailnum")
+    assert len(lines) == 336_776
+    assert {line.count(",") for line in lines} == {len(columns) - 1}
+    assert len({line.split(",", tail_number + 1)[tail_number] for line in lines}) == 4_044
 
 
 def test_departures_are_numbered_in_order_keyed_by_aircraft_and_checked() -> None:
     """`make demo` sends and reads all of them."""
-    events = list(islice(departures(), 10_000))
-    assert [number_of(event.value) for event in events] == list(range(10_000))
-    assert [require_intact(event.key, event.value) for event in events] == list(range(10_000))
+    events = list(islice(departures(), 2_000))
+    assert [number_of(event.value) for event in events] == list(range(2_000))
+    assert [require_intact(event.key, event.value) for event in events] == list(range(2_000))
     times = [json.loads(event.value)["time"] for event in events]
     assert times == sorted(times)
     assert {b"N14228", b"N24211"} < {event.key for event in events}

@@ -274,7 +274,7 @@ class BothWays(RuleBasedStateMachine):
 
 
 TestBothWays = BothWays.TestCase
-TestBothWays.settings = settings(max_examples=examples(50), deadline=None)
+TestBothWays.settings = settings(max_examples=examples(20), deadline=None)
 
 
 def test_a_mirror_whose_sequences_go_back_is_noticed() -> None:

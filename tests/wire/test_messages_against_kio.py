@@ -20,7 +20,7 @@ def test_a_message_has_the_fields_that_kio_has(cls: type[Any], version: int) -> 
 
 
 @pytest.mark.parametrize(("cls", "version"), KNOWN_TO_KIO, ids=case_name)
-@settings(max_examples=examples(4, 50))
+@settings(max_examples=examples(2, 50))
 @given(data=st.data())
 def test_our_bytes_are_those_of_kio_in_both_directions(
     cls: type[Any], version: int, data: st.DataObject

@@ -12,7 +12,7 @@ from tests.wire.message_strategies import MESSAGE_CLASSES, case_name, messages
 from wire.primitives import MalformedMessage
 from wire.schema import decode, encode
 
-MUTATIONS: Final = 10
+MUTATIONS: Final = 15
 MOST_EDITS: Final = 10
 
 
@@ -33,7 +33,7 @@ def decode_or_refuse(cls: type[Any], raw: bytes, version: int) -> None:
 
 
 @pytest.mark.parametrize("cls", MESSAGE_CLASSES, ids=case_name)
-@settings(max_examples=examples(4))
+@settings(max_examples=examples(2))
 @given(data=st.data(), seed=st.integers(0, 2**32))
 def test_a_mutated_message_is_decoded_or_refused(
     cls: type[Any], data: st.DataObject, seed: int
@@ -52,7 +52,7 @@ def test_a_mutated_message_is_decoded_or_refused(
 
 
 @pytest.mark.parametrize("cls", MESSAGE_CLASSES, ids=case_name)
-@settings(max_examples=examples(3, 20))
+@settings(max_examples=examples(2, 20))
 @given(data=st.data())
 def test_a_truncated_message_is_refused_wherever_it_is_cut(
     cls: type[Any], data: st.DataObject
@@ -65,7 +65,7 @@ def test_a_truncated_message_is_refused_wherever_it_is_cut(
 
 
 @pytest.mark.parametrize("cls", MESSAGE_CLASSES, ids=case_name)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(4))
 @given(raw=st.binary(max_size=60))
 def test_noise_is_decoded_or_refused(cls: type[Any], raw: bytes) -> None:
     for version in (cls.VERSIONS[0], cls.VERSIONS[-1]):

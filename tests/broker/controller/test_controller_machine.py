@@ -23,6 +23,7 @@ from broker.controller.cluster import (
 )
 from broker.zookeeper.tree import TopicAssignment
 from tests.broker.controller.model import Model
+from tests.properties import examples
 from wire.topic_partition import TopicPartition
 
 BROKERS = range(4)
@@ -238,4 +239,6 @@ class ControllerMachine(RuleBasedStateMachine):
 
 
 TestControllerMachine = ControllerMachine.TestCase
-TestControllerMachine.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestControllerMachine.settings = settings(
+    max_examples=examples(40), stateful_step_count=40, deadline=None
+)

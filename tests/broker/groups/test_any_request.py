@@ -242,7 +242,7 @@ anything = st.sampled_from([*REQUESTS[:1] * 6, *REQUESTS[:5] * 3, *REQUESTS]).fl
 
 
 @given(st.lists(anything, min_size=40, max_size=80))
-@settings(deadline=None, max_examples=examples(20), suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=examples(10), suppress_health_check=[HealthCheck.too_slow])
 def test_every_request_gets_an_answer_that_its_version_can_carry(requests: list[Sent]) -> None:
     async def send_all() -> None:
         with TemporaryDirectory() as folder:

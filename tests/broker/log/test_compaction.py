@@ -34,6 +34,7 @@ from tests.broker.log.logs import (
     opened,
     partition_of,
 )
+from tests.properties import examples
 from wire.compression import Compression
 from wire.record_batch import Record, iterate_records, parse_header
 from wire.record_batch.header import pack_header
@@ -352,7 +353,7 @@ def do(log: PartitionLog, action: object, open_ones: set[int]) -> None:
             raise AssertionError(action)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(25))
 @given(actions)
 def test_a_table_built_from_the_log_never_changes(steps: list[object]) -> None:
     now_ms, checkpoint = NOW_MS, 0

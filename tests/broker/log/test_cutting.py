@@ -11,6 +11,7 @@ from broker.log.config import LogConfig
 from broker.log.producer_state import REMEMBERED_BATCHES
 from broker.log.results import AppendResult, Duplicate
 from tests.broker.log.logs import NOW_MS, batch, log_folder, one_log, opened, partition_of
+from tests.properties import examples
 from wire.record_batch import parse_header
 
 BATCHES = 300
@@ -46,7 +47,7 @@ Write = tuple[int, bool, bool]
 """Of which producer, whether in its next epoch, and whether in a new segment."""
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(25))
 @given(
     writes=st.lists(
         st.tuples(

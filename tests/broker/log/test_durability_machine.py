@@ -21,6 +21,7 @@ from broker.log.producer_state import ProducerTable
 from broker.log.results import AppendResult, Duplicate
 from tests.broker.log.cleaning import COMPACTED, batches_left, clean
 from tests.broker.log.logs import NOW_MS, batch, opened, partition_of, record_at, recovered
+from tests.properties import examples
 from wire.compression import Compression
 from wire.record_batch import Record, iterate_batches, iterate_records
 
@@ -259,6 +260,6 @@ class DurabilityMachine(RuleBasedStateMachine):
 
 
 DurabilityMachine.TestCase.settings = settings(
-    stateful_step_count=30, max_examples=30, deadline=None
+    stateful_step_count=30, max_examples=examples(15), deadline=None
 )
 TestDurabilityMachine = DurabilityMachine.TestCase

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from broker.log.results import AppendOrigin, AppendResult, BatchRefused, Duplicate, OffsetOutOfRange
 from tests.broker.log.logs import NOW_MS, SMALL, batch, batches_of, opened, partition_of, recovered
+from tests.properties import examples
 from wire.errors import ErrorCode
 from wire.record_batch import iterate_batches
 
@@ -280,5 +281,7 @@ class LogMachine(RuleBasedStateMachine):
         assert self.log.size_bytes == sum(len(held.sent) for held in self.held)
 
 
-LogMachine.TestCase.settings = settings(stateful_step_count=40, deadline=None)
+LogMachine.TestCase.settings = settings(
+    stateful_step_count=40, max_examples=examples(15), deadline=None
+)
 TestLogMachine = LogMachine.TestCase

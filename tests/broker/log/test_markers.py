@@ -25,6 +25,7 @@ from tests.broker.log.logs import (
     partition_of,
     scanned,
 )
+from tests.properties import examples
 from wire.topic_partition import TopicPartition
 
 ABORT, COMMIT = True, False
@@ -200,6 +201,6 @@ class TransactionMachine(RuleBasedStateMachine):
 
 
 TransactionMachine.TestCase.settings = settings(
-    stateful_step_count=25, max_examples=40, deadline=None
+    stateful_step_count=25, max_examples=examples(15), deadline=None
 )
 TestTransactionMachine = TransactionMachine.TestCase

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from broker.log.sparse_index import SparseIndex, offset_index, time_index
 from tests.broker.log.logs import log_folder
+from tests.properties import examples
 
 STEPS = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), max_size=40)
 
@@ -32,7 +33,7 @@ def check(index: SparseIndex, entries: list[tuple[int, int]]) -> None:
             assert index.floor(column, target) == (below[-1] if below else None)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=examples(15))
 @given(stored=STEPS, pending=STEPS, cut=st.integers(0, 80), by=st.integers(0, 1))
 def test_lookups_equal_a_linear_search(
     stored: list[tuple[int, int]], pending: list[tuple[int, int]], cut: int, by: int

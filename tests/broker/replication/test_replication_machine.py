@@ -10,9 +10,10 @@ from hypothesis import settings
 from broker.replication.partition import ALL_IN_SYNC
 from tests.broker.replication.messages import Fate
 from tests.broker.replication.replicas import BROKERS, LAG_TIME_MAX_MS, Replicas
+from tests.properties import examples
 
 TestReplicas = Replicas.TestCase
-TestReplicas.settings = settings(max_examples=40, stateful_step_count=50, deadline=None)
+TestReplicas.settings = settings(max_examples=examples(20), stateful_step_count=50, deadline=None)
 
 OFTEN: Final = {"produce": 12, "ask": 8, "serve": 10, "take_answer": 10, "replicate": 6, "hear": 10}
 SELDOM: Final = {

@@ -24,6 +24,7 @@ from broker.transactions.ending import EndAsked
 from broker.transactions.marking import REPLACED
 from broker.transactions.shard import Transactions
 from tests.broker.transactions.model_partition import ModelPartition
+from tests.properties import examples
 from wire.errors import ErrorCode
 from wire.topic_partition import TopicPartition
 from wire.transaction_state import (
@@ -369,4 +370,6 @@ class TransactionMachine(RuleBasedStateMachine):
 
 
 TestTransactions = TransactionMachine.TestCase
-TestTransactions.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestTransactions.settings = settings(
+    max_examples=examples(40), stateful_step_count=30, deadline=None
+)

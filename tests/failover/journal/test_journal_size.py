@@ -35,8 +35,13 @@ def largest_node(journal: Journal) -> int:
     return max(len(document.head), *map(len, document.parts.values()))
 
 
-@pytest.mark.parametrize("name_length", [8, 249])
-@pytest.mark.parametrize("partitions", [1, 20_000])
+@pytest.mark.parametrize(
+    ("name_length", "partitions"),
+    [
+        pytest.param(249, 1, id="as many topics, of the longest names"),
+        pytest.param(8, 20_000, id="one topic"),
+    ],
+)
 def test_twenty_thousand_partitions_fit_whatever_their_names(
     name_length: int, partitions: int
 ) -> None:

@@ -168,9 +168,9 @@ async def test_a_command_of_who_was_superseded_comes_too_late() -> None:
     assert FlowCommand.decode(memory.nodes[command][0]) == FlowCommand(epoch=2, run=True)
 
 
-LONG = replace(fullest({f"topic-{number}": 1 for number in range(2_000)}), epoch=1)
+LONG = replace(fullest({f"topic-{number}": 1 for number in range(700)}), epoch=1)
 RUNNING = replace(LONG, state=PromotionState.RUNNING)
-OTHER_ENDS = replace(RUNNING, partitions=full_ends({"other": 2_000}))
+OTHER_ENDS = replace(RUNNING, partitions=full_ends({"other": 700}))
 TAKEN_ON = replace(RUNNING, epoch=2)
 
 

@@ -199,7 +199,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     "text",
     [
         "clusters: \x01",
-        "[" * 50_000,
+        "[\n" * 50_000,
         "a: 1\n---\nb: 2\n",
         'a: 1\nb: "\\U00110000"\n',
         'a: "\\UFFFFFFFF"\n',

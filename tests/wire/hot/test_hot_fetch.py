@@ -52,7 +52,7 @@ def travelling(key: TopicKey, version: int) -> str | UUID:
 
 
 @pytest.mark.parametrize("version", FORWARDING)
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(10))
 @given(limits=LIMITS, session=SESSIONS, wanted=WANTED, forgotten=FORGOTTEN, rack=st.text())
 def test_a_request_reads_as_what_was_meant(
     version: int,
@@ -110,7 +110,7 @@ def test_a_request_reads_as_what_was_meant(
 
 
 @pytest.mark.parametrize("version", range(4, 18))
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(10))
 @given(data=st.data())
 def test_any_answer_says_what_the_schema_codec_reads(version: int, data: st.DataObject) -> None:
     frame = body(version, data.draw(messages(FetchResponse, version)))

@@ -77,7 +77,7 @@ def frame(
 
 
 @pytest.mark.parametrize("version", range(GROUPS_SINCE, 10))
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(10))
 @given(groups=st.lists(NAMES, max_size=5), require_stable=st.booleans())
 def test_a_question_names_every_group_and_asks_for_all_it_has(
     version: int, groups: list[str], *, require_stable: bool
@@ -90,7 +90,7 @@ def test_a_question_names_every_group_and_asks_for_all_it_has(
 
 
 @pytest.mark.parametrize("version", range(GROUPS_SINCE, 10))
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(10))
 @given(groups=st.lists(FOUND_GROUPS, max_size=3))
 def test_what_groups_have_stored_is_read_as_the_schema_codec_reads_it(
     version: int, groups: list[OffsetFetchResponseGroup]
@@ -102,7 +102,7 @@ def test_what_groups_have_stored_is_read_as_the_schema_codec_reads_it(
 
 
 @pytest.mark.parametrize("version", range(10))
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(10))
 @given(group=NAMES, commits=COMMITS)
 def test_a_commit_says_what_the_schema_codec_says(
     version: int, group: str, commits: dict[TopicPartition, tuple[int, str]]
@@ -117,7 +117,7 @@ def test_a_commit_says_what_the_schema_codec_says(
 
 
 @pytest.mark.parametrize("version", range(10))
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(10))
 @given(topics=st.lists(STORED_TOPICS, max_size=3))
 def test_what_became_of_a_commit_is_read_as_the_schema_codec_reads_it(
     version: int, topics: list[OffsetCommitResponseTopic]
@@ -132,7 +132,7 @@ def test_what_became_of_a_commit_is_read_as_the_schema_codec_reads_it(
 
 
 @pytest.mark.parametrize("version", BY_HAND)
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(10))
 @given(data=st.data(), cut=st.integers(1, 40))
 def test_an_answer_that_is_cut_off_is_refused_as_the_schema_codec_refuses_it(
     version: int, data: st.DataObject, cut: int
@@ -154,7 +154,7 @@ def test_an_answer_that_is_cut_off_is_refused_as_the_schema_codec_refuses_it(
 
 
 @pytest.mark.parametrize("version", BY_HAND)
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(10))
 @given(answer=messages(OffsetFetchResponse, BY_HAND[-1]))
 def test_answers_of_any_content_read_alike(version: int, answer: OffsetFetchResponse) -> None:
     packed = frame(answer, version, OffsetFetchResponse.FLEXIBLE_SINCE)

@@ -47,7 +47,7 @@ def body(version: int, answer: ProduceResponse) -> bytes:
 
 
 @pytest.mark.parametrize("version", FORWARDING)
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(10))
 @given(wanted=topics(), acks=st.sampled_from([-1, 1]), timeout_ms=st.integers(0, 2**31 - 1))
 def test_a_request_reads_as_what_was_meant(
     version: int, wanted: dict[str, list[Batch]], acks: int, timeout_ms: int
@@ -70,7 +70,7 @@ def test_a_request_reads_as_what_was_meant(
 
 
 @pytest.mark.parametrize("version", ProduceResponse.VERSIONS)
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(10))
 @given(data=st.data())
 def test_any_answer_says_what_the_schema_codec_reads(version: int, data: st.DataObject) -> None:
     frame = body(version, data.draw(messages(ProduceResponse, version)))
@@ -94,7 +94,7 @@ def test_any_answer_says_what_the_schema_codec_reads(version: int, data: st.Data
 
 
 @pytest.mark.parametrize("version", FORWARDING)
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(10))
 @given(wanted=topics(), says_more=st.booleans())
 def test_no_answer_is_shorter_than_the_least(
     version: int, wanted: dict[str, list[Batch]], says_more: bool

@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.properties import examples
 from tests.wire.message_strategies import messages
 from wire.headers import encode_response
 from wire.hot.produce import BY_HAND
@@ -73,6 +74,7 @@ def test_the_usual_request_is_read_by_hand_with_its_records_as_views(version: in
 
 
 @pytest.mark.parametrize("version", ProduceRequest.VERSIONS)
+@settings(max_examples=examples(10))
 @given(data=st.data())
 def test_what_is_read_by_hand_is_what_the_schema_codec_reads(
     version: int, data: st.DataObject
@@ -84,6 +86,7 @@ def test_what_is_read_by_hand_is_what_the_schema_codec_reads(
 
 
 @pytest.mark.parametrize("version", BY_HAND)
+@settings(max_examples=examples(10))
 @given(cut=st.integers(0, 60), byte=st.integers(0, 255), at=st.integers(0, 59))
 def test_a_damaged_request_is_read_as_the_schema_codec_reads_it_or_left_to_that(
     version: int, cut: int, byte: int, at: int
@@ -128,6 +131,7 @@ def test_a_plain_answer_is_written_by_hand(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", ProduceResponse.VERSIONS)
+@settings(max_examples=examples(10))
 @given(data=st.data())
 def test_what_is_written_by_hand_is_what_the_schema_codec_writes(
     version: int, data: st.DataObject

@@ -274,4 +274,4 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
 
 
 TestConsumerGroupMachine = ConsumerGroupMachine.TestCase
-TestConsumerGroupMachine.settings = settings(max_examples=examples(20), deadline=None)
+TestConsumerGroupMachine.settings = settings(max_examples=examples(12), deadline=None)

@@ -19,6 +19,7 @@ from broker.groups.settings import ConsumerGroupSettings, GroupSettings
 from broker.groups.states import GroupState
 from broker.groups.subscription import decode_assignment, encode_assignment
 from tests.broker.groups.driver import GROUP, Driver
+from tests.properties import examples
 from wire.errors import ErrorCode
 from wire.messages.join_group import JoinGroupResponse
 
@@ -309,4 +310,4 @@ class _Owned:
 
 
 TestMixedGroupMachine = MixedGroupMachine.TestCase
-TestMixedGroupMachine.settings = settings(max_examples=20, deadline=None)
+TestMixedGroupMachine.settings = settings(max_examples=examples(10), deadline=None)
