@@ -23,7 +23,7 @@ from mirror.flow.speed import Progress, Sample
 from mirror.state.measurements import FlowMeasurements
 from mirror.state.wakeups import KeptWakeup
 from runtime.configuration.config import Configuration, FlowConfig
-from runtime.configuration.running_flow import publish_running
+from runtime.configuration.running_flow import explain, find_differences, publish_running
 from runtime.configuration.witness_session import open_witness
 from runtime.coordination.map_registry import WitnessWriters
 from runtime.coordination.session_lease import SessionLease, SessionReplaced
@@ -44,6 +44,7 @@ from runtime.coordination.zookeeper import (
 )
 from runtime.pair.opening import PairContradicted, PairUnknown, open_clusters
 from runtime.process.clock import now_ms
+from runtime.process.fault_note import FaultNote
 from runtime.process.tasks import background_tasks
 
 _LOG = logging.getLogger(__name__)
@@ -94,6 +95,7 @@ class FlowRunner:
         self._acknowledged: FlowCommand | None = None
         self._contradiction: str | None = None
         """How the clusters contradict the witness."""
+        self.file_fault: Final = FaultNote(f"{flow.name}: file")
         self._garbled: dict[See, str] = {}
         """The faults of nodes that could not be understood, by the part that takes them over."""
 
@@ -196,8 +198,11 @@ class FlowRunner:
 
     async def _publish(self, zookeeper: ZooKeeper) -> None:
         """Keep in the witness what is run here, while this worker leads: a file may be reloaded."""
-        published = self.config
+        published, due_s = self.config, 0.0
         while True:
+            if not self._leads and trio.current_time() >= due_s:
+                due_s = trio.current_time() + LOOK_AGAIN_S
+                await self._compare_file(zookeeper)
             if self._leads and published is not self.config:
                 config = self.config
                 try:
@@ -206,6 +211,18 @@ class FlowRunner:
                 except ZooKeeperUnreachable as fault:
                     _LOG.debug("%s: not published: %s", config.name, fault)
             await trio.sleep(RETRY_S)
+
+    async def _compare_file(self, zookeeper: ZooKeeper) -> None:
+        """Note how the file differs from what the leading worker runs, which shares its work."""
+        try:
+            found = await find_differences(zookeeper, self._paths, self.config)
+        except (ZooKeeperFault, WitnessGarbled) as fault:
+            _LOG.debug("%s: not compared: %s", self.config.name, fault)
+        else:
+            if found:
+                self.file_fault.note(explain(self.config, found))
+            else:
+                self.file_fault.clear()
 
     async def _publish_known_ends(self, zookeeper: ZooKeeper) -> None:
         """Keep in the witness where the source's logs end, while this worker leads."""

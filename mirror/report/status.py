@@ -207,6 +207,8 @@ def faults_by_part(runner: FlowRunner) -> dict[str, str | None]:
     Faults of an engine that has ended do not count: nobody would clear them.
     """
     notes = {} if runner.engine is None or not runner.is_at_work else _fault_notes(runner.engine)
+    if notes or runner.file_fault.text is not None:
+        notes["file"] = runner.file_fault
     return {part: fault.text for part, fault in notes.items()}
 
 

@@ -1,5 +1,6 @@
 """A worker's node goes with its engine, and a node of the witness that makes no sense is heeded."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,6 +10,8 @@ import trio
 from mirror.flow.membership import Membership, Nodes
 from mirror.flow.run_decision import Role
 from mirror.flow.runner import FlowRunner
+from mirror.report.status import faults_by_part
+from runtime.configuration.running_flow import describe_running
 from runtime.coordination.witness import ActiveSite, FlowCommand, WitnessPaths
 from runtime.coordination.zookeeper import NoNode, SessionState, ZNode, ZooKeeper
 from runtime.coordination.zookeeper_faults import ZooKeeperUnreachable
@@ -60,6 +63,21 @@ def see(runner: FlowRunner, **data: bytes | None) -> None:
     for name, one in data.items():
         nodes = None if one is None else node(one)
         runner._see(cast("ZooKeeper", None), nodes, by_name[name])
+
+
+async def test_a_worker_with_another_file_than_the_leading_one_says_so(tmp_path: Path) -> None:
+    """It gets a share of the work, and does it by its own file: by other names and policies."""
+    runner, witness = runner_in(tmp_path), Witness()
+    zookeeper: Any = witness
+    path = WitnessPaths(root="/kafka-dr").running("dc1", "dc2")
+    told: list[str | None] = []
+    for flow in (replace(runner.config, reads_uncommitted=True), runner.config):
+        witness.nodes[path] = describe_running(flow).encode()
+        await runner._compare_file(zookeeper)
+        told.append(faults_by_part(runner).get("file"))
+    assert told[0] is not None
+    assert "isolation: the mirror runs read_uncommitted, the file has read_committed" in told[0]
+    assert told[1] is None
 
 
 async def test_a_node_that_could_not_be_taken_away_is_before_the_stop_is_acknowledged(
