@@ -244,9 +244,13 @@ async def find_other_copies(
 def _begin_anew(follower: MapFollower, topic: str) -> str:
     if follower.unbelieved is not None:
         return f"before anything is deleted: {follower.unbelieved}"
-    where = f"{follower.source_name}-{follower.target_name} {topic}"
+    source, target = follower.source_name, follower.target_name
     of_set = set_option(follower.topic_set)
-    return f"`mirror restart {where} --from-earliest{of_set}` begins it anew"
+    return (
+        f"`mirror restart {source}-{target} {topic} --from-earliest{of_set}` begins it anew; where"
+        f" {source} holds records that came from {target}, that is refused, and"
+        f" `mirror refill {target} --write` does it, once every mirror is stopped"
+    )
 
 
 def first_of(found: Mapping[TopicPartition, str]) -> str | None:

@@ -225,6 +225,7 @@ async def test_a_copy_that_was_made_again_is_refused_at_once(lacking: int) -> No
             await there.drain()
     told = str(failed.value)
     assert told.startswith(f"dc2 orders-0 was made again since it was mirrored (topic id {NEW}, ")
+    assert "that is refused, and `mirror refill dc2 --write` does it" in told
     assert RESTART in told
 
 
