@@ -183,7 +183,7 @@ def test_sigkills_over_a_source_with_holes_keep_the_map_exact(sites: Sites, tmp_
     own = [one for one in source if one.header.producer_id != LOOP.producer_id]
     mirror = MirrorProcess(configure(sites, tmp_path, "holes", SLOWLY, back="holes"))
     try:
-        kill_in_mid_stream(mirror, "holes", 6, end)
+        kill_in_mid_stream(mirror, "holes", 3, end)
         mirror.start()
         mirror.wait_mirrored("holes", end)
     finally:

@@ -192,8 +192,8 @@ async def test_a_server_with_tls_lets_in_who_it_knows(
                 "TLS: No such file or directory .trusted is coordination.tls.ca: /.*/gone.pem",
             ),
         ):
-            with pytest.raises(ZooKeeperUnreachable, match=f"did not answer within 1 s.*({why})"):
-                async with session(server.address, access, 1_000):
+            with pytest.raises(ZooKeeperUnreachable, match=f"did not answer within 2 s.*({why})"):
+                async with session(server.address, access, 2_000):
                     pass
 
 

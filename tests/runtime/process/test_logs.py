@@ -2,13 +2,13 @@
 
 import json
 import logging
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from mirror.cli import PROGRAM
 from runtime.configuration.config import load
 from runtime.configuration.reading.mistakes import ConfigurationError
 from runtime.process.log_words import FORMS
@@ -90,19 +90,18 @@ def test_the_file_says_how_all_programs_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "text"])
-def test_an_error_that_nobody_has_foreseen_is_told_in_the_form_of_the_log(form: str) -> None:
-    script = (
-        "import sys; from mirror.command_lines import config_file; from mirror.cli import PROGRAM\n"
-        "def fail(*_): raise ZeroDivisionError('by zero')\n"
-        "sys.stdout.write = fail\n"
-        f"sys.exit(PROGRAM.main(['--log-format', '{form}', 'config', 'example']))"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", script], cwd=CHECKOUT, capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 1
+def test_an_error_that_nobody_has_foreseen_is_told_in_the_form_of_the_log(
+    form: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: str) -> int:
+        raise ZeroDivisionError("by zero")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sys.stdout, "write", fail)
+        assert PROGRAM.main(["--log-format", form, "config", "example"]) == 1
+    said = capsys.readouterr().err
     if form == "json":
-        [line] = ended.stderr.splitlines()
+        [line] = said.splitlines()
         assert "ZeroDivisionError: by zero" in json.loads(line)["traceback"]
     else:
-        assert ended.stderr.endswith("ZeroDivisionError: by zero\n")
+        assert said.endswith("ZeroDivisionError: by zero\n")
