@@ -10,7 +10,6 @@ nodes that say nothing by themselves, and are written again.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 from functools import partial
 
 from failover.journal.journals import find_unfinished, read_journals
@@ -154,8 +153,10 @@ async def _copy(zookeeper: ZooKeeper, source: str, target: str) -> None:
     try:
         await zookeeper.create(target, node.data, make_parents=True)
     except NodeExists:
-        with suppress(NoNode):
+        try:
             await zookeeper.set(target, node.data)
+        except NoNode as gone:
+            raise CannotAdopt(f"{target} has gone meanwhile: look again") from gone
 
 
 async def _tell(

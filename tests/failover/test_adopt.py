@@ -13,7 +13,7 @@ from failover.journal.steps import PromotionState
 from runtime.configuration.config import Configuration
 from runtime.configuration.topic_sets import NO_SETS
 from runtime.coordination.witness import ActiveSite
-from runtime.coordination.zookeeper import ZooKeeper
+from runtime.coordination.zookeeper import NodeExists, ZooKeeper
 from runtime.pair.opening import begin_pair, require_pair
 from tests.doubles.memory_nodes import MemoryTree
 from tests.failover.journals import begun
@@ -64,6 +64,30 @@ async def test_what_a_killed_adoption_has_left_is_written_again(tmp_path: Path) 
     await _begin(whole.of_set("payments"), cast("ZooKeeper", tree))
     assert tree.nodes[paths.orders("dc2", "dc1")][0] == b"orders"
     assert tree.nodes[paths.journal(1)][0] == encode_journal(MOVED)
+
+
+class Vanishing(MemoryTree):
+    """Somebody deletes a node as soon as another has found it there."""
+
+    async def create(self, path: str, data: bytes = b"", *, make_parents: bool = True) -> str:
+        try:
+            return await super().create(path, data, make_parents=make_parents)
+        except NodeExists:
+            await self.delete(path)
+            raise
+
+
+async def test_no_set_begins_without_a_node_that_somebody_deletes_meanwhile(tmp_path: Path) -> None:
+    """A set that began without its assignment would fence no worker that is asleep."""
+    whole, tree = await begun_pair(tmp_path)
+    paths = whole.of_set("payments").coordination.paths
+    left = paths.assignment("dc2", "dc1")
+    await tree.create(left, b"older")
+    vanishing = Vanishing()
+    vanishing.nodes = tree.nodes
+    with pytest.raises(CannotAdopt, match=f"{left} has gone meanwhile: look again"):
+        await _begin(whole.of_set("payments"), cast("ZooKeeper", vanishing))
+    assert not await tree.exists(paths.active)
 
 
 async def test_no_set_begins_beside_an_unfinished_promotion(tmp_path: Path) -> None:
