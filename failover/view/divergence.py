@@ -20,6 +20,7 @@ import trio
 from failover.journal.journal import Journal
 from failover.journal.journals import read_journals
 from failover.journal.steps import PromotionState, StepName
+from failover.sites.foreign_writers import find_foreign_writers
 from failover.sites.map_follower import MapFollower
 from failover.sites.mirrored_ends import find_mirrored_ends
 from failover.sites.opening import flow_between, open_site
@@ -142,8 +143,13 @@ class Comparison:
 
         Raises NetworkFault, CorruptBatch.
         """
+        known = [one for one in ends if self.from_active.knows(one)]
+        known = [one for one in known if one in self.from_active.target_ends]
+        # Where others have written among the mirror's batches, the map does not tell what is where.
+        mixed = await find_foreign_writers(self.active, self.from_active, known)
+        alone = [one for one in known if one not in mixed]
         for partition, parting in (
-            await find_partings(self.active, self.from_active, ends)
+            await find_partings(self.active, self.from_active, alone)
         ).items():
             stop = min(ends[partition], self.from_active.writing_end(partition))
             await self._list_part(partition, parting.target, stop, lack=Lack.LOST)

@@ -24,9 +24,10 @@ FORMER = UUID(int=77)
 
 def hold(cluster: FakeCluster, batches: Mapping[str, int]) -> None:
     """Have orders-0 hold these batches, by their values their producer."""
-    log = cluster.create_topic("orders", 0).partitions[0]
+    log, place = cluster.create_topic("orders", 0).partitions[0], 0
     for values, producer in batches.items():
-        write(log, values, producer)
+        write(log, values, producer, sequence=place if producer == MIRROR else 0)
+        place += len(values) if producer == MIRROR else 0
 
 
 async def listed(
@@ -111,3 +112,18 @@ async def test_logs_that_are_as_the_map_says_have_nothing_alone(tmp_path: Path) 
         hold(dc2, {"abcdefgh": MIRROR})
         tell(dc2, PIECE)
         assert await listed(tmp_path, dc1, dc2, active="dc1") == ([], "")
+
+
+@pytest.mark.parametrize("source", ["abcde", "abcdefghij"])
+async def test_copies_that_others_have_pushed_back_are_not_called_lost(
+    tmp_path: Path, source: str
+) -> None:
+    """By the end of dc2's log more is mirrored than dc1 has, or other records are."""
+    async with run_fake_cluster() as dc1, run_fake_cluster() as dc2:
+        hold(dc1, {source: 8})
+        hold(dc2, {"abc": MIRROR, "xx": 9, "de": MIRROR})
+        tell(dc2, PIECE)
+        records, line = await listed(tmp_path, dc1, dc2, active="dc1")
+    assert records == [("dc2", 3), ("dc2", 4)]
+    assert "--quarantine" in line
+    assert "gone there" not in line
