@@ -262,7 +262,7 @@ async def _look_at_both(
         if lost_after_s is not None and site is ends.source:
             views[site.name] = await look_whether_lost(site, lost_after_s)
         else:
-            views[site.name] = await _look_at(site, configuration, ends.flow)
+            views[site.name] = await look_at_site(site, configuration, ends.flow)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(look, ends.source)
@@ -270,19 +270,35 @@ async def _look_at_both(
     return views
 
 
-async def _look_at(site: Site, configuration: Configuration, flow: FlowConfig) -> SiteView:
-    fault = f"no answer within {LOOK_TIMEOUT_S:g} s"
-    with trio.move_on_after(LOOK_TIMEOUT_S):
+async def look_at_site(site: Site, configuration: Configuration, flow: FlowConfig) -> SiteView:
+    """Return the ends of a site's logs and the members of its groups, or why they are not known.
+
+    Each question may take LOOK_TIMEOUT_S: a site that answers is slow or large, and not silent.
+    """
+    wanted = "its topics"
+    fault = None
+
+    def ask(what: str) -> None:
+        nonlocal wanted
+        wanted, limit.deadline = what, trio.current_time() + LOOK_TIMEOUT_S
+
+    with trio.move_on_after(LOOK_TIMEOUT_S) as limit:
         try:
-            ends = await site.ends(await site.partitions(flow))
+            partitions = await site.partitions(flow)
+            ask("the ends of its logs")
+            ends = await site.ends(partitions)
+            ask("which groups there are")
             of_set = await groups_of_set(site, configuration, flow)
+            ask("who is in its groups")
             groups = await site.members(of_set.chosen)
         except NetworkFault as error:
             fault = brief(error)
-        else:
-            cut = cut_line(of_set.cut) if of_set.cut else None
-            return SiteView(name=site.name, fault=None, ends=ends, groups=groups, cut=cut)
-    return SiteView(name=site.name, fault=fault, ends={}, groups={})
+    if fault is None and limit.cancelled_caught:
+        fault = f"{wanted}: no answer within {LOOK_TIMEOUT_S:g} s"
+    if fault is not None:
+        return SiteView(name=site.name, fault=fault, ends={}, groups={})
+    cut = cut_line(of_set.cut) if of_set.cut else None
+    return SiteView(name=site.name, fault=None, ends=ends, groups=groups, cut=cut)
 
 
 async def look_whether_lost(site: Site, after_s: float) -> SiteView:
