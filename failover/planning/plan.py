@@ -75,6 +75,9 @@ class SitesView:
     when it does of none, or nobody could tell."""
     outdated: str | None = None
     """Why what the map says is not known: the witness takes records of it for somebody else's."""
+    map_refused: str | None = None
+    """Why nothing of the map is believed, as where its topic was made again; None where it is read,
+    or could not be asked for."""
     unbelieved: str | None = None
     """What of the map is not believed, and whose it is; None where all of it is."""
     others_closed: tuple[str, ...] = ()
@@ -393,12 +396,12 @@ def _unfit(snapshot: SitesView) -> str | None:
     return None
 
 
-def _whether_planned_possible(snapshot: SitesView, source: SiteView) -> Refusal | None:
-    if source.fault is not None:
+def _whether_mirrored(snapshot: SitesView, source: SiteView) -> Refusal | None:
+    """Refuse where nobody mirrors, or nobody can tell how far."""
+    if snapshot.map_refused is not None:
         return Refusal(
-            cause=Cause.SOURCE_SILENT,
-            reason=f"{source.name} does not answer ({source.fault});"
-            " if it is lost, promote with --source-lost",
+            cause=Cause.MAP_REFUSED,
+            reason=f"how far {snapshot.flow} has come is not known: {snapshot.map_refused}",
         )
     if snapshot.worker is None:
         return Refusal(
@@ -406,6 +409,18 @@ def _whether_planned_possible(snapshot: SitesView, source: SiteView) -> Refusal 
             reason=f"no mirror daemon runs the flow {snapshot.flow}, so {source.name} cannot be"
             " drained; start `mirror run`, or give up what is not mirrored with --source-lost",
         )
+    return None
+
+
+def _whether_planned_possible(snapshot: SitesView, source: SiteView) -> Refusal | None:
+    if source.fault is not None:
+        return Refusal(
+            cause=Cause.SOURCE_SILENT,
+            reason=f"{source.name} does not answer ({source.fault});"
+            " if it is lost, promote with --source-lost",
+        )
+    if (refusal := _whether_mirrored(snapshot, source)) is not None:
+        return refusal
     if snapshot.unfenceable is not None:
         return Refusal(
             cause=Cause.UNFENCEABLE,

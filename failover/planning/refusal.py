@@ -19,6 +19,7 @@ class Cause(StrEnum):
     UNFENCEABLE = "unfenceable"
     OTHER_LOG = "other-log"
     WITNESS_OUTDATED = "witness-outdated"
+    MAP_REFUSED = "map-refused"
     STANDSTILL = "standstill"
     OTHER_FILE = "other-file"
     TARGET_DIFFERS = "target-differs"

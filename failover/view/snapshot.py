@@ -23,7 +23,7 @@ from failover.sites.one_way_topics import find_one_way_topics
 from failover.sites.opening import Ends, flow_between, open_ends
 from failover.sites.other_log import find_other_logs, find_recreated_copies, first_of
 from failover.sites.set_groups import cut_line, groups_of_set
-from failover.sites.site import Site, brief
+from failover.sites.site import LogUnavailable, Site, SiteUnclear, brief
 from failover.sites.unbelieved import find_unsure_seals
 from offset_translation.target_scan import MirroredEnd
 from runtime.configuration.config import Configuration, FlowConfig
@@ -166,6 +166,7 @@ async def _look_along(
         creatable=creatable,
         other_log=mirrored.other_log,
         outdated=mirrored.outdated,
+        map_refused=mirrored.refused,
         unbelieved=mirrored.unbelieved,
         others_closed=others_closed,
         one_way=one_way,
@@ -396,6 +397,8 @@ class Mirrored:
     """Of which partition of a lost source that decides where it would be sealed."""
     outdated: str | None = None
     """Why the map is not known, where the witness is older than it."""
+    refused: str | None = None
+    """Why nothing of the map is believed, whoever asks again."""
     left_behind: Mapping[TopicPartition, KeptOnSource] = field(default_factory=dict)
     """What stays on the source on purpose, because it was there before the flow's start."""
 
@@ -414,6 +417,12 @@ async def _read_mirrored(ends: Ends, source: SiteView, writers: Writers) -> Mirr
             await follower.refresh()
         except WitnessOutdated as fault:
             return Mirrored(ends={}, outdated=str(fault))
+        except SiteUnclear as fault:
+            return (
+                NOTHING_SEEN
+                if isinstance(fault, LogUnavailable)
+                else Mirrored(ends={}, refused=brief(fault))
+            )
         except NetworkFault:
             return NOTHING_SEEN  # the steps find out
         reached = {partition: follower.mirrored_end(partition) for partition in follower.partitions}

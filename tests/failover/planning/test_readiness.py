@@ -46,6 +46,7 @@ def test_a_pair_at_which_all_is_well_is_ready() -> None:
         (replace(ALL_WELL, unfenceable="no authorizer"), Cause.UNFENCEABLE),
         (replace(ALL_WELL, other_log="orders-0 was made again"), Cause.OTHER_LOG),
         (replace(ALL_WELL, outdated="the witness is an old copy"), Cause.WITNESS_OUTDATED),
+        (replace(ALL_WELL, map_refused="the map lost its head"), Cause.MAP_REFUSED),
         (replace(ALL_WELL, standing="orders-0 is stopped"), Cause.STANDSTILL),
         (replace(ALL_WELL, differing="topics.include: a, not b"), Cause.OTHER_FILE),
         (replace(ALL_WELL, target=replace(DC2, groups={"billing": 1})), Cause.TARGET_DIFFERS),

@@ -2,7 +2,7 @@
 """What a look at both sites takes, and what it must not take for silence."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import cast
 
@@ -14,8 +14,14 @@ import failover.view.snapshot
 from failover.planning.plan import SiteView
 from failover.sites.fence import Fence
 from failover.sites.opening import Ends
-from failover.sites.site import Site
-from failover.view.snapshot import MAP_TIMEOUT_S, _look_ahead, _others_closed, _read_mirrored
+from failover.sites.site import LogUnavailable, Site, SiteUnclear
+from failover.view.snapshot import (
+    MAP_TIMEOUT_S,
+    Mirrored,
+    _look_ahead,
+    _others_closed,
+    _read_mirrored,
+)
 from runtime.configuration.config import FlowConfig, PatternSet
 from runtime.configuration.flow_section import AclSync
 from tests.doubles.fake_rights import FakeRights
@@ -58,13 +64,19 @@ class Flow:
     mirrors = ORDERS_ALONE.mirrors
 
 
-async def reached(patch: pytest.MonkeyPatch, takes_s: float, fault: NetworkFault | None) -> object:
+async def reached(
+    patch: pytest.MonkeyPatch, takes_s: float, fault: NetworkFault | None
+) -> Mapping[TopicPartition, int]:
+    return (await seen(patch, takes_s, fault)).ends
+
+
+async def seen(patch: pytest.MonkeyPatch, takes_s: float, fault: NetworkFault | None) -> Mirrored:
     patch.setattr(SlowMap, "takes_s", takes_s)
     patch.setattr(SlowMap, "fault", fault)
     patch.setattr(failover.view.snapshot, "MapFollower", SlowMap)
     site = cast("Site", None)
     ends = Ends(flow=cast("FlowConfig", Flow()), source=site, target=site)
-    return (await _read_mirrored(ends, AWAY, MemoryWriters())).ends
+    return await _read_mirrored(ends, AWAY, MemoryWriters())
 
 
 async def test_a_map_of_many_holes_may_take_longer_than_a_site_that_answers(
@@ -78,6 +90,20 @@ async def test_of_a_target_that_stops_answering_nothing_is_known(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     assert await reached(monkeypatch, 1, RequestTimedOut("gone")) == {}
+
+
+@pytest.mark.parametrize(
+    ("fault", "refused"),
+    [
+        (SiteUnclear("dc2 map: begins at offset 1"), "dc2 map: begins at offset 1"),
+        (LogUnavailable("dc2 map-0: LEADER_NOT_AVAILABLE"), None),
+        (RequestTimedOut("gone"), None),
+    ],
+)
+async def test_a_map_of_which_nothing_is_believed_is_told_before_a_promotion_begins(
+    monkeypatch: pytest.MonkeyPatch, fault: NetworkFault, refused: str | None
+) -> None:
+    assert (await seen(monkeypatch, 0, fault)).refused == refused
 
 
 def always(_: str) -> bool:
