@@ -11,6 +11,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from runtime.pair.evidence import TOPIC as EVIDENCE
 from tests.dc_yaml import dc_yaml, flow
 from tests.interop.peers import KAFKA_3_ZOOKEEPER, KAFKA_4_KRAFT
 from tests.interop.rights import KRAFT_AUTHORIZER, ZOOKEEPER_AUTHORIZER, give, held, take
@@ -24,6 +25,7 @@ from wire.net.security import Mechanism
 pytestmark = pytest.mark.matrix(subject="Rights", against="Apache Kafka 3.9 to 4.4")
 
 SCRAM: Final = ("SASL_PLAINTEXT", Mechanism.SCRAM_SHA_256)
+INTERNAL: Final = (EVIDENCE, "dc1.offset-map.internal", "dc1.checkpoints.internal")
 SESSION: Final = {"session_timeout_ms": 4_000}
 
 
@@ -43,8 +45,8 @@ def test_missing_rights_are_a_state_and_the_sources_rights_travel(tmp_path: Path
         create_topic(target, "rights")
         give(target, USER, ResourceType.BROKER, "kafka-cluster", AclOperation.ALL)
         give(target, USER, ResourceType.GROUP, "*", AclOperation.ALL)
-        give(target, USER, ResourceType.TOPIC, "dc1.offset-map.internal", AclOperation.ALL)
-        give(target, USER, ResourceType.TOPIC, "dc1.checkpoints.internal", AclOperation.ALL)
+        for topic in INTERNAL:
+            give(target, USER, ResourceType.TOPIC, topic, AclOperation.ALL)
         give(target, USER, ResourceType.TOPIC, "rights", AclOperation.DESCRIBE)
         file = tmp_path / "dc.yaml"
         file.write_text(
@@ -82,7 +84,6 @@ def test_rights_taken_in_mid_run_stop_their_topic_alone_until_they_are_given_bac
     tmp_path: Path,
 ) -> None:
     topics = ("at-source", "at-target", "at-peace")
-    internal = ("dc1.offset-map.internal", "dc1.checkpoints.internal")
     with (
         run_secured(tmp_path, KAFKA_3_ZOOKEEPER, "dc1", ZOOKEEPER_AUTHORIZER) as dc1,
         run_secured(tmp_path, KAFKA_4_KRAFT, "dc2", KRAFT_AUTHORIZER) as dc2,
@@ -92,7 +93,7 @@ def test_rights_taken_in_mid_run_stop_their_topic_alone_until_they_are_given_bac
         for site in (source, target):
             give(site, USER, ResourceType.BROKER, "kafka-cluster", AclOperation.ALL)
             give(site, USER, ResourceType.GROUP, "*", AclOperation.ALL)
-            for topic in (*topics, *internal):
+            for topic in (*topics, *INTERNAL):
                 give(site, USER, ResourceType.TOPIC, topic, AclOperation.ALL)
         for topic in topics:
             create_topic(source, topic)
