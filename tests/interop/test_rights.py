@@ -72,7 +72,7 @@ def test_missing_rights_are_a_state_and_the_sources_rights_travel(tmp_path: Path
             )
             assert found.returncode == 2, found.stderr
             assert "on dc2 the right WRITE is missing for rights" in found.stdout, found.stderr
-            assert "on dc1" not in found.stdout
+            assert "on dc1 the right" not in found.stdout
             give(target, USER, ResourceType.TOPIC, "rights", AclOperation.WRITE)
             mirror.wait_mirrored("rights", 10)
             expected = {("User:reader", AclOperation.READ), ("User:owner", AclOperation.READ)}
