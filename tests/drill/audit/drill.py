@@ -43,7 +43,10 @@ class Drilled:
 
 
 def drill(options: Options, tell: Callable[[str], None]) -> Drilled:
-    """Plant, audit and judge."""
+    """Plant, audit and judge; `tell` is given what came of the faults before the clean pairs begin.
+
+    Raises DrillFailed where a clean pair does not come to its end.
+    """
     began, now_ms = monotonic(), wall_ms()
     planted = plan(options.seed, faults=options.faults, now_ms=now_ms)
     planted += plan_large(options.seed, now_ms=now_ms)
@@ -55,25 +58,25 @@ def drill(options: Options, tell: Callable[[str], None]) -> Drilled:
         tell(f"  laid down on both sites, {monotonic() - began:.0f} s")
         told = stage.audit()
     tell(f"  audited, {monotonic() - began:.0f} s")
+    judged = judge(expected, told, allowed)
+    blind = blind_spots(expected, told, allowed, Random(options.seed))
+    for line in (*table(judged), "", *complaints(judged), *_seen(blind), ""):
+        tell(line)
     clean = audit_clean_pairs(
         options.folder / "clean", options.seed, tell, is_secured=options.is_secured
     )
     tell(f"  clean pairs audited, {monotonic() - began:.0f} s")
-    return Drilled(
-        judged=judge(expected, told, allowed),
-        blind=blind_spots(expected, told, allowed, Random(options.seed)),
-        clean=clean,
-    )
+    return Drilled(judged=judged, blind=blind, clean=clean)
+
+
+def _seen(blind: Sequence[str]) -> Iterator[str]:
+    """Yield whether the judge itself saw what was planted for it."""
+    yield from (f"BLIND {one}" for one in blind)
+    if not blind:
+        yield "faults withheld from the judge came out as invented, and made-up ones as missed"
 
 
 def report(drilled: Drilled) -> Iterator[str]:
-    """Yield the tables, and what was wrong."""
-    yield from table(drilled.judged)
-    yield ""
+    """Yield what came of the clean pairs, and the verdict on the whole."""
     yield from clean_table(drilled.clean)
-    yield ""
-    yield from complaints(drilled.judged)
-    yield from (f"BLIND {one}" for one in drilled.blind)
-    if not drilled.blind:
-        yield "faults withheld from the judge came out as invented, and made-up ones as missed"
     yield "PASSED" if drilled.is_kept else "FAILED"
