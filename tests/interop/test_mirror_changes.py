@@ -14,7 +14,6 @@ from confluent_kafka.admin import (
 
 from tests.interop.peers import KAFKA_3_KRAFT, KAFKA_4_KRAFT
 from tests.interop.sites import (
-    BUNDLED,
     QUIET,
     TIMEOUT_S,
     Pair,
@@ -104,8 +103,6 @@ def test_records_larger_than_the_default_limit_pass(sites: RunningPair, tmp_path
 
 def refused_settings(pair: Pair) -> dict[str, str]:
     """Return settings that the source takes and the target does not."""
-    if pair.target == BUNDLED:
-        return {"local.retention.ms": "1000"}
     if (pair.source, pair.target) == (KAFKA_3_KRAFT, KAFKA_4_KRAFT):
         return {"message.downconversion.enable": "false", "segment.bytes": "20000"}
     pytest.skip("the target takes every setting of the source")
