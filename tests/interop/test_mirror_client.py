@@ -78,6 +78,7 @@ def test_the_java_client_finds_clusters_and_translates_as_we_do(
                 "heartbeat=dc1.heartbeats",
                 "checkpoint=dc1.checkpoints.internal",
                 "sync=mm2-offset-syncs.dc1.internal",
+                is_mirror_maker=True,
             )
     answers = dict(line.split(": ", 1) for line in java.splitlines())
     ours = {

@@ -64,12 +64,20 @@ def run_tool(
     *arguments: str,
     given: str | None = None,
     timeout_s: float = TOOL_TIMEOUT_S,
+    is_mirror_maker: bool = False,
 ) -> str:
     """Run a tool of that Kafka version, `given` on its standard input; return what it printed.
 
+    One of MirrorMaker's has its jars as well.
+
     Raises ToolFailed, subprocess.TimeoutExpired, or PeerUnavailable without Java or jars.
     """
-    program = JavaProgram(version=version, main_class=main_class, heap_mb=TOOL_HEAP_MB)
+    program = JavaProgram(
+        version=version,
+        main_class=main_class,
+        heap_mb=TOOL_HEAP_MB,
+        is_mirror_maker=is_mirror_maker,
+    )
     arguments += GROUPS_PATIENCE if main_class == GROUPS else ()
     with tempfile.TemporaryDirectory() as folder:
         ended = subprocess.run(
