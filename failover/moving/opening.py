@@ -14,6 +14,7 @@ from failover.sites.pair_evidence import PairEvidence
 from failover.sites.shared_fence import SharedFence
 from failover.sites.site import brief
 from failover.sites.slipped import find_appended
+from runtime.set_option import set_option
 from wire.net import NetworkFault
 from wire.topic_partition import TopicPartition
 
@@ -46,7 +47,8 @@ class TargetOpening:
         if self.is_insisted:
             return found or ()
         flow, target, source = ends.flow.name, ends.target.name, ends.source.name
-        anyway = f"`failover promote {target} --force` opens it all the same"
+        of_set = set_option(configuration.topic_set)
+        anyway = f"`failover promote {target} --force{of_set}` opens it all the same"
         if found is None:
             raise StepFailed(
                 f"whether {target} is closed for topics that {flow} leaves out is not known;"

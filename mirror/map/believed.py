@@ -14,7 +14,7 @@ async def told_apart(
     """Yield the new records and whether each is believed; note the others. Raises NetworkFault."""
     reading = MapReading()
     async for header, record in reader.read_new():
-        reading.topic_id, reading.end = reader.topic_id, reader.log_end
+        reading.begin(reader.topic_id, reader.log_end)
         is_believed = await writers.believes(header.producer_id, header.base_offset, reading)
         if not is_believed:
             about = partition_of(record.key)

@@ -358,6 +358,10 @@ class MapReading:
     is_told: bool = False
     """Whether the witness has been asked since: it knows everybody who has written before."""
 
+    def begin(self, topic_id: UUID, end: int) -> None:
+        """Learn which topic is read, and where it ends, once that is known."""
+        self.topic_id, self.end = topic_id, end
+
 
 class Writers(Protocol):
     """The registry of one topic. All methods raise WritersUnknown."""

@@ -17,7 +17,7 @@ from offset_translation.runs import Place
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.doubles.fake_groups import offset_fetch
 from tests.failover.between import effects_between
-from tests.failover.journals import begun, done, unnoted
+from tests.failover.journals import begun, done, drained, unnoted
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader
 from wire.messages.offset_commit import (
@@ -54,7 +54,7 @@ async def stage(folder: Path) -> AsyncIterator[tuple[FakeCluster, FakeCluster, P
 async def test_positions_in_topics_that_do_not_move_stay_as_they_are(tmp_path: Path) -> None:
     async with stage(tmp_path) as (source, target, effects):
         source.offsets["g"] = {ORDERS: 7, FORMER: 7}
-        outcome = await effects.run(StepName.GROUPS_MOVE, begun(), unnoted)
+        outcome = await effects.run(StepName.GROUPS_MOVE, drained(begun(), orders=10**6), unnoted)
         assert target.offsets["g"] == {ORDERS: 7}
         assert (outcome.facts["committed"], outcome.facts["left"]) == (1, {})
 
@@ -65,9 +65,9 @@ async def test_a_group_that_is_rewound_on_the_source_behind_its_move_is_moved_ba
     """It has not moved on by itself on the target: it stands where the first move has put it."""
     async with stage(tmp_path) as (source, target, effects):
         source.offsets["g"] = {ORDERS: 9}
-        first = await effects.run(StepName.GROUPS_MOVE, begun(), unnoted)
+        first = await effects.run(StepName.GROUPS_MOVE, drained(begun(), orders=10**6), unnoted)
         source.offsets["g"] = {ORDERS: 4}
-        journal = begin_step(begun(), StepName.GROUPS_MOVE, 0)
+        journal = begin_step(drained(begun(), orders=10**6), StepName.GROUPS_MOVE, 0)
         for _ in range(2):
             journal = done(journal, StepName.GROUPS_MOVE, first.facts)
             again = await effects.run(StepName.GROUPS_MOVE, journal, unnoted)
@@ -80,9 +80,9 @@ async def test_a_group_that_has_moved_on_by_itself_since_is_left_and_both_places
 ) -> None:
     async with stage(tmp_path) as (source, target, effects):
         source.offsets["g"] = {ORDERS: 5}
-        first = await effects.run(StepName.GROUPS_MOVE, begun(), unnoted)
+        first = await effects.run(StepName.GROUPS_MOVE, drained(begun(), orders=10**6), unnoted)
         source.offsets["g"], target.offsets["g"] = {ORDERS: 4}, {ORDERS: 8}
-        journal = begin_step(begun(), StepName.GROUPS_MOVE, 0)
+        journal = begin_step(drained(begun(), orders=10**6), StepName.GROUPS_MOVE, 0)
         journal = done(journal, StepName.GROUPS_MOVE, first.facts)
         again: Any = (await effects.run(StepName.GROUPS_MOVE, journal, unnoted)).facts
         assert target.offsets["g"] == {ORDERS: 8}
@@ -96,7 +96,7 @@ async def test_a_position_behind_the_end_of_the_targets_log_counts_as_none(
 ) -> None:
     async with stage(tmp_path) as (source, target, effects):
         source.offsets["g"], target.offsets["g"] = {ORDERS: 7}, {ORDERS: beyond}
-        await effects.run(StepName.GROUPS_MOVE, begun(), unnoted)
+        await effects.run(StepName.GROUPS_MOVE, drained(begun(), orders=10**6), unnoted)
         assert target.offsets["g"] == {ORDERS: 7}
 
 
@@ -125,7 +125,7 @@ async def test_many_groups_are_asked_for_together_and_who_was_not_told_of_again(
         source.brokers[0].scripts[OffsetFetchRequest.API_KEY] = tell
         for number in range(MANY):
             source.offsets[f"g{number}"] = {ORDERS: number % 10}
-        outcome = await effects.run(StepName.GROUPS_MOVE, begun(), unnoted)
+        outcome = await effects.run(StepName.GROUPS_MOVE, drained(begun(), orders=10**6), unnoted)
         assert target.offsets == source.offsets
         assert (outcome.facts["committed"], outcome.facts["left"]) == (MANY, {})
         assert asked.total() < MANY / 10
@@ -158,7 +158,7 @@ async def test_a_group_of_which_only_the_commit_tells_that_it_has_members_is_nam
 
         target.brokers[0].scripts[OffsetCommitRequest.API_KEY] = refuse
         source.offsets["g"] = {ORDERS: 7}
-        outcome = await effects.run(StepName.GROUPS_MOVE, begun(), unnoted)
+        outcome = await effects.run(StepName.GROUPS_MOVE, drained(begun(), orders=10**6), unnoted)
         assert outcome.facts["left"] == {
             "g": "orders-0: the group has members on the target: stop them there, then have its"
             " positions committed by `mirror offsets export` and `import` (1 partitions)"
@@ -203,7 +203,7 @@ async def test_positions_that_a_transaction_is_about_to_commit_are_waited_for(
         source.versions[OffsetFetchRequest.API_KEY] = range(version + 1)
         source.offsets["g"] = {ORDERS: 7}
         keep_open(source, 3)
-        outcome = await effects.run(StepName.GROUPS_MOVE, begun(), unnoted)
+        outcome = await effects.run(StepName.GROUPS_MOVE, drained(begun(), orders=10**6), unnoted)
         assert target.offsets["g"] == {ORDERS: 9}
         assert (outcome.facts["unstable"], outcome.facts["left"]) == ([], {})
 
@@ -215,7 +215,9 @@ async def test_a_group_whose_transaction_stays_open_moves_to_before_it_and_is_na
         limits = replace(effects.limits, group_drain_timeout_ms=200)
         source.offsets["g"] = {ORDERS: 7}
         keep_open(source, 1_000_000)
-        outcome = await replace(effects, limits=limits).run(StepName.GROUPS_MOVE, begun(), unnoted)
+        outcome = await replace(effects, limits=limits).run(
+            StepName.GROUPS_MOVE, drained(begun(), orders=10**6), unnoted
+        )
         assert target.offsets["g"] == {ORDERS: 7}
         assert (outcome.facts["unstable"], outcome.facts["committed"]) == (["g"], 1)
 
@@ -227,6 +229,6 @@ async def test_a_broker_that_knows_nothing_of_open_transactions_is_not_asked_for
         source.versions[OffsetFetchRequest.API_KEY] = range(7)
         source.offsets["g"] = {ORDERS: 7}
         asked = keep_open(source, 0)
-        await effects.run(StepName.GROUPS_MOVE, begun(), unnoted)
+        await effects.run(StepName.GROUPS_MOVE, drained(begun(), orders=10**6), unnoted)
         assert target.offsets["g"] == {ORDERS: 7}
         assert not any(asked)

@@ -22,7 +22,7 @@ from runtime.coordination.zookeeper import ZooKeeper
 from tests.doubles.fake_answers import ANSWERS
 from tests.doubles.fake_cluster import FakeCluster, Raw, run_fake_cluster
 from tests.failover.fencing import fence_of_one_set
-from tests.failover.journals import begun, unnoted
+from tests.failover.journals import begun, drained, unnoted
 from tests.failover.sleeping import SleepyWitness
 from tests.failover.two_sites import promotable
 from wire.headers import RequestHeader
@@ -58,7 +58,9 @@ class Stage:
         )
         [flow] = self.configuration.flows
         async with controller._effects(cast("WitnessStore", None), flow) as effects:
-            return (await effects.run(StepName.GROUPS_MOVE, begun(), unnoted)).facts
+            return (
+                await effects.run(StepName.GROUPS_MOVE, drained(begun(), orders=10**6), unnoted)
+            ).facts
 
     def asked(self, cluster: FakeCluster, api: int) -> int:
         """Return how many requests of this kind reached a cluster."""

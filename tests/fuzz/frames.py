@@ -4,7 +4,7 @@ import os
 
 from tests.fuzz.spared import is_costly, is_order
 
-FRAMES = int(os.environ.get("FUZZ_FRAMES", "2000"))
+FRAMES = int(os.environ.get("FUZZ_FRAMES", "4000"))
 SEED = int(os.environ.get("FUZZ_SEED", "20"))
 
 
