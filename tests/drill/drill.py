@@ -146,6 +146,19 @@ async def _drill(options: Options, cluster: Cluster, tell: Callable[[str], None]
         await clients.finish("final", READ_S, lets_go=False)
         for name in cluster.brokers:
             await cluster.stop(name, signal.SIGTERM)
+    story, offences = _judged(options, cluster)
+    return Result(
+        planned=planned,
+        story=story,
+        offences=offences,
+        began_s=began_s,
+        died=died,
+        seconds=seconds,
+    )
+
+
+def _judged(options: Options, cluster: Cluster) -> tuple[Story, list[Offence]]:
+    """Return what happened, and what of it breaks a promise."""
     story = story_of(read_events(sorted(options.folder.glob("*.jsonl"))))
     logs = frozenset(f"{TOPIC}-{index}" for index in range(PARTITIONS))
     promises = Promises(
@@ -155,14 +168,7 @@ async def _drill(options: Options, cluster: Cluster, tell: Callable[[str], None]
     offences += check_group(story)
     if options.factor > 1:
         offences += replicas.compare(options.folder, cluster.brokers, logs)
-    return Result(
-        planned=planned,
-        story=story,
-        offences=offences,
-        began_s=began_s,
-        died=died,
-        seconds=seconds,
-    )
+    return story, offences
 
 
 async def wait_first_acks(progress: Progress, names: Sequence[str] = PRODUCERS) -> None:
