@@ -41,6 +41,8 @@ class BrokerRegistrar:
         """The epoch of the registration as this broker last wrote it."""
         self._registered = trio.Event()
         self._moved = trio.Event()
+        self._one_at_a_time = trio.Lock()
+        """Of two attempts at once the second would take the first one's node for a stranger's."""
 
     def advertise(self, config: BrokerConfig) -> None:
         """Tell the cluster where these settings say that this broker is reached."""
@@ -64,10 +66,11 @@ class BrokerRegistrar:
                 registered = holder.get(self._broker_id)
                 is_late = trio.current_time() > deadline
                 if is_late or (
-                    registered is not None and await _answers(registered.host, registered.port)
+                    registered is not None
+                    and await self._another_answers(registered.host, registered.port)
                 ):
                     raise
-                _LOG.info("%s, which does not answer; waiting for its session to end", error)
+                _LOG.info("%s; nobody else answers there; waiting for its session to end", error)
                 await trio.sleep(RETRY_S)
             else:
                 return
@@ -100,11 +103,26 @@ class BrokerRegistrar:
                 return
 
     async def _register(self) -> None:
-        registered = await self._store.register(
-            self._broker_id, self.endpoints, self._rack, now_ms=clock.wall_ms()
-        )
+        async with self._one_at_a_time:
+            registered = await self._store.register(
+                self._broker_id, self.endpoints, self._rack, now_ms=clock.wall_ms()
+            )
         self.epoch = registered.epoch
         self._registered.set()
+
+    async def _another_answers(self, host: str, port: int) -> bool:
+        """Return whether somebody else listens there.
+
+        A broker that comes back under another name serves at the address of its dead self already.
+        """
+        with trio.move_on_after(PROBE_S):
+            try:
+                stream = await trio.open_tcp_stream(host, port)
+            except OSError:
+                return False
+            async with stream:
+                return not _is_ours(stream, self._listeners)
+        return False
 
     async def is_present(self, epoch: int) -> bool:
         """Say whether who names this epoch speaks of the present registration, or a newer one.
@@ -136,13 +154,13 @@ def _advertised(config: BrokerConfig, listeners: Sequence[Bound]) -> tuple[Liste
     return tuple(told)
 
 
-async def _answers(host: str, port: int) -> bool:
-    """Return whether somebody listens there."""
-    with trio.move_on_after(PROBE_S):
-        try:
-            stream = await trio.open_tcp_stream(host, port)
-        except OSError:
-            return False
-        await stream.aclose()
-        return True
-    return False
+def _is_ours(stream: trio.SocketStream, listeners: Sequence[Bound]) -> bool:
+    """Tell whether a connection leads to one of these listeners, which this process holds."""
+    host, port = stream.socket.getpeername()[:2]
+    is_local = host == stream.socket.getsockname()[0]
+    bound = {
+        tuple(listening.socket.getsockname()[:2]) for one in listeners for listening in one.sockets
+    }
+    return (host, port) in bound or (
+        is_local and any((everywhere, port) in bound for everywhere in EVERYWHERE)
+    )

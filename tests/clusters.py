@@ -6,6 +6,7 @@ with run_cluster(tmp_path, brokers=3) as cluster:
 
 import json
 import os
+import select
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +29,11 @@ UNLESS_OVERRIDDEN: Final = {
 }
 """Tests stamp records with times long past, and may run for longer than Kafka's five minutes. Their
 brokers have the login of all tests, which so may use a cluster's ZooKeeper as the witness."""
+
+
+LAST_LINES: Final = 40
+_RUNNING: Final[dict[int, "RunningCluster"]] = {}
+"""The clusters that this process has started and neither stopped nor killed, by identity."""
 
 
 class ClusterFailed(RuntimeError):
@@ -136,6 +142,7 @@ class RunningCluster:
         with self._log_path.open("ab") as log:
             # Its input is a pipe: a test that is killed takes its cluster along.
             self._up = start_program("broker.cli", *arguments, output=log, has_stdin=True)
+        _RUNNING[id(self)] = self
 
     def wait_ready(self) -> None:
         """Wait until the cluster that was launched says where everything is."""
@@ -169,8 +176,7 @@ class RunningCluster:
         except subprocess.TimeoutExpired as error:
             self.kill()
             raise ClusterFailed(f"cluster {self.name} did not stop:\n{self.log}") from error
-        _forget(self._up)
-        self._up = None
+        self._forget_up()
 
     def kill(self) -> None:
         """End every process of the cluster by SIGKILL, its own ZooKeeper included: it is lost."""
@@ -189,8 +195,7 @@ class RunningCluster:
         # Not by the command line: a dying process has lost that before its sockets and files.
         while any(map(is_alive, ours)) and monotonic() < deadline:
             _pause(0.02)
-        _forget(self._up)
-        self._up = None
+        self._forget_up()
 
     def _is_ours(self, pid: int) -> bool:
         """Return whether a process still is what we started: its id may have a new owner."""
@@ -205,8 +210,13 @@ class RunningCluster:
         assert self._up is not None, "it runs"
         self._up.kill()
         self._up.wait()
+        self._forget_up()
+
+    def _forget_up(self) -> None:
+        assert self._up is not None, "it ran until now"
         _forget(self._up)
         self._up = None
+        _RUNNING.pop(id(self), None)
 
     def restart(self) -> None:
         """Start again on the same data and ports; ends what still runs."""
@@ -235,6 +245,22 @@ class RunningCluster:
             self._single_brokers[broker] = start_program(
                 "broker.cli", "run", str(properties), "--end-with-stdin", output=log, has_stdin=True
             )
+
+    def last_words(self) -> dict[str, str]:
+        """Return the last lines of each log by name, and which brokers of a test's own ended."""
+        files = [self._log_path, *sorted(self.data.glob("broker-*/broker.log"))]
+        words = {
+            str(file.relative_to(self.data.parent)): "\n".join(
+                file.read_text(errors="replace").splitlines()[-LAST_LINES:]
+            )
+            for file in files
+            if file.exists()
+        }
+        for number, child in self._single_brokers.items():
+            status = child.poll()
+            if status is not None:
+                words[f"broker {number} (process {child.pid})"] = f"ended with status {status}"
+        return words
 
     def metrics_url(self, broker: int) -> str:
         """Return where one broker serves its metrics."""
@@ -311,13 +337,30 @@ def run_broker_program(
     return call_program("broker.cli", *arguments).finish(timeout_s)
 
 
+def words_of_running() -> dict[str, str]:
+    """Return the last words of all clusters that this process runs, by cluster and log."""
+    return {
+        f"{cluster.name}: {name}": said
+        for cluster in _RUNNING.values()
+        for name, said in cluster.last_words().items()
+    }
+
+
 def is_alive(pid: int) -> bool:
-    """Return whether a process runs; a zombie does not."""
+    """Return whether a process runs; a zombie does not.
+
+    A killed process whose first thread is a zombie already has its ports and locks until the
+    last of its threads is gone, which takes a busy machine 0.1 s.
+    """
     try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
         return False
-    return state != "Z"
+    try:
+        ended, _, _ = select.select([descriptor], [], [], 0)
+    finally:
+        os.close(descriptor)
+    return not ended
 
 
 def _kill_quietly(pid: int) -> None:

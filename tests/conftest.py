@@ -18,6 +18,7 @@ from typing import Any, Final
 import pytest
 from xdist.scheduler.loadfile import LoadFileScheduling
 
+from tests.clusters import words_of_running
 from tests.failover.two_sites import Sites, run_sites
 from tests.properties import register_profiles
 from tests.scheduling import rank, unit
@@ -70,6 +71,15 @@ def pytest_collection_finish() -> None:
 def pytest_sessionfinish() -> None:
     """Leave nothing running that tests of several modules have used."""
     end_shared()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show with a test that failed what the clusters that run said last."""
+    report = yield
+    if report.failed:
+        report.sections += words_of_running().items()
+    return report
 
 
 @pytest.hookimpl(optionalhook=True)
