@@ -3,7 +3,8 @@
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
+from uuid import UUID
 
 import trio
 
@@ -13,7 +14,6 @@ from mirror.clusters.admin import (
     SetConfigs,
     TopicAction,
     delete_topic,
-    hidden_topics,
     reset_configs,
     topic_configs,
 )
@@ -34,10 +34,10 @@ from mirror.state.work_share import WorkShare
 from mirror.topics.changes import Applied, apply_acceptable
 from mirror.topics.choice import wanted_topics
 from mirror.topics.first_look import look_first
-from mirror.topics.gone_topics import GoneTopics, exists
+from mirror.topics.gone_topics import GoneTopics
 from mirror.topics.leaders import follow_leaders, is_positioning
 from mirror.topics.lone_topics import LoneTopics
-from mirror.topics.missing import LeftBehind, MissingPartitions, doubt_maps
+from mirror.topics.missing import NO_RIGHT, LeftBehind, MissingPartitions, doubt_maps
 from mirror.topics.plan import plan_topics, topic_shape
 from mirror.topics.quiet_targets import QuietTargets
 from mirror.topics.recreated import RecreatedTopics
@@ -45,10 +45,13 @@ from mirror.topics.refused_settings import RefusedSetting, RefusedSettings
 from mirror.topics.renamed_copies import RenamedCopies
 from mirror.topics.setting_changes import OwnChanges
 from mirror.topics.setting_removals import TakenBack
+from mirror.topics.sight import Sight, exists, is_hidden, lacks
+from offset_translation.topic_identity import NO_ID
 from runtime.process.clock import now_ms
 from runtime.process.fault_note import FaultNote
 from runtime.process.unforeseen import described
 from runtime.set_option import set_option
+from wire.errors import ErrorCode
 from wire.net.errors import AuthenticationFailed, NetworkFault
 from wire.net.metadata import ClusterView, TopicView
 from wire.net.topic_creation import TopicRefused
@@ -65,6 +68,7 @@ CAME_FROM: Final = (
 )
 MADE_AGAIN: Final = "the target topic was made again"
 BEGINS_ANEW: Final = "it is mirrored anew from the earliest record"
+NO_RIGHT_ON_TARGET: Final = "target: no right to see the topic"
 CONFIG_INTERVAL_MS: Final = 30_000
 
 
@@ -75,6 +79,15 @@ def may_have_own(topic_set: str | None) -> str:
         " records of its own; see"
         f" `failover recover --believe-maps{set_option(topic_set)}`"
     )
+
+
+class Seen(NamedTuple):
+    """What the last look found."""
+
+    wanted: dict[str, TopicView]
+    hidden: Collection[str]
+    """Topics of the source that were mirrored, and that we may not see."""
+    target: ClusterView | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +119,9 @@ class Discovery:
         self._names = config.names
         self._complaints: dict[str, TopicRefused] = {}
         self._created: set[str] = set()
+        self._sight = Sight(
+            parts.config, parts.partitions, orders=parts.orders, links=links, map_log=map_log
+        )
         self._missing = MissingPartitions(parts.partitions, parts.interruptions)
         self._left_behind = LeftBehind(parts.config, parts.share)
         self.refused = RefusedSettings()
@@ -124,7 +140,7 @@ class Discovery:
             map_log=map_log,
         )
         self._quiet_targets = QuietTargets(parts.interruptions, links)
-        self._seen: tuple[dict[str, TopicView], ClusterView | None] = ({}, None)
+        self._seen = Seen({}, (), None)
         self.has_looked = False
         """Whether all topics that are mirrored are known."""
         self.fault = FaultNote(f"{config.name}: discovery")
@@ -154,12 +170,9 @@ class Discovery:
         if leads:
             await self._begin_anew()
         source = await self._links.source_admin.metadata(refresh=True)
-        settled = await self._lone.settle(source) if leads else ()
+        hidden = await self._sight.hidden_on_source(source)
+        settled = await self._lone.settle(source, hidden) if leads else ()
         wanted = wanted_topics(self._config.current, source)
-        known = {topic for topic, _ in self._parts.partitions.own} | {
-            topic for topic in self._map_log.state.topic_ids if self._config.current.mirrors(topic)
-        }
-        hidden = await hidden_topics(self._links.source_admin, known - source.topics.keys())
         self._missing.stop_missing(source, hidden, now_ms())
         if leads:
             current, reverse = self._config.current, self._parts.reverse
@@ -171,19 +184,19 @@ class Discovery:
             await self._recreated.remember(wanted.values(), self._created)
             self._created.clear()
         else:
-            target = await self._links.target_admin.metadata(refresh=True)
-            names = set(map(self._names.on_target, wanted))
-            lacking = {name for name in names if not exists(target, name)}
-            self._doubt_maps(lacking)
+            target = await self._sight.target(wanted)
+            names = map(self._names.on_target, wanted)
+            self._doubt_maps({name for name in names if lacks(target, name)})
             await self._map_log.catch_up()
             self._renamed.look(target, self._map_log.state.target_ids)
             self._gone.hear_of_deleted(source.topics.keys() | hidden, target, now_ms())
-        self._seen = wanted, target
-        self._parts.share.see(
+        self._seen = Seen(wanted, hidden, target)
+        shown = (
             TopicPartition(topic.name, index)
             for topic in wanted.values()
             for index in topic.partitions
         )
+        self._parts.share.see(self._sight.mirrored_once(hidden).union(shown))
         self._parts.orders.note_known(settled)
         ids = self._map_log.state.topic_ids
         self._left_behind.forget_left_behind(source, hidden, target, ids, now_ms())
@@ -194,7 +207,8 @@ class Discovery:
 
     def take_share(self) -> None:
         """Take what is this worker's of the topics last seen."""
-        wanted, target = self._seen
+        wanted, hidden, target = self._seen
+        self._take_hidden(hidden)
         for topic in wanted.values():
             target_name = self._names.on_target(topic.name)
             try:
@@ -211,6 +225,17 @@ class Discovery:
         self.fault.note(f"topic {topic}: {described(fault)}", topic)
         for partition in self._parts.partitions.of_topic(topic):
             self._interruptions.stop_as_failed(partition, "discovery", fault)
+
+    def _take_hidden(self, hidden: Collection[str]) -> None:
+        """Show what was mirrored and may not be seen any more, also behind a start."""
+        own, now = self._parts.partitions.own, now_ms()
+        for topic_partition in (
+            self._sight.mirrored_once(hidden) & self._parts.share.own - own.keys()
+        ):
+            topic_id = self._map_log.state.topic_ids.get(topic_partition.topic, NO_ID)
+            partition = self._discovered(topic_partition, topic_id, now)
+            self._parts.partitions.take(partition)
+            self._interruptions.stop(partition, PartitionState.NOT_AUTHORISED, NO_RIGHT, now)
 
     def _doubt_maps(self, lacking: Collection[str]) -> None:
         doubt_maps(self._parts.partitions, self._interruptions, lacking, now_ms())
@@ -265,7 +290,7 @@ class Discovery:
     async def _delete_copy(self, topic: str) -> None:
         """Delete a topic on the target, and let its partitions begin at the beginning."""
         of_topic = self._parts.partitions.of_topic(topic)
-        self._seen[0].pop(topic, None)  # until the next look nothing of it may be taken
+        self._seen.wanted.pop(topic, None)  # until the next look nothing of it may be taken
         try:
             await delete_topic(self._links.target_admin, self._names.on_target(topic))
         except TopicRefused as refused:
@@ -299,13 +324,14 @@ class Discovery:
         stays as it is (mirror.topics.recreated), and nothing is made for one that has another name
         now (mirror.topics.renamed_copies).
         """
-        target = await self._links.target_admin.metadata(refresh=True)
+        target = await self._sight.target(wanted)
         self._renamed.look(target, self._map_log.state.target_ids)
         is_due = now_ms() - self._configs_read_ms >= CONFIG_INTERVAL_MS
         shapes = {
             self._names.on_target(name): topic
             for name, topic in wanted.items()
             if name not in self._renamed and not self._recreated.leaves_copy_alone(topic, target)
+            if not is_hidden(target, self._names.on_target(name))
         }
         lacking = {name for name in shapes if not exists(target, name)}
         self._doubt_maps(lacking)
@@ -345,7 +371,7 @@ class Discovery:
             self._configs_read_ms = now_ms()
         if any(isinstance(action, CreateTopic | GrowTopic) for action in actions):
             self._parts.wakeups.refresh.wake()
-            target = await self._links.target_admin.metadata(refresh=True)
+            target = await self._sight.target(wanted)
         return target
 
     async def _take_back(
@@ -428,9 +454,13 @@ class Discovery:
             topic_partition = TopicPartition(source.name, index)
             partition = parts.partitions.own.get(topic_partition)
             if partition is None:
-                partition = self._discovered(topic_partition, source, now)
+                partition = self._discovered(topic_partition, source.topic_id, now)
                 parts.partitions.take(partition)
             if self._renamed.follow(partition, now):
+                follow_leaders(self._interruptions, partition, view, None, None)
+                continue
+            if target is not None and target.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                self._stop_as_hidden(partition, now)
                 follow_leaders(self._interruptions, partition, view, None, None)
                 continue
             self._recreated.follow(partition, source, has_copy=target is not None, now_ms=now)
@@ -441,14 +471,21 @@ class Discovery:
             if is_new and (partition.is_flowing or is_positioning(partition)):
                 self._interruptions.interrupt(partition, MADE_AGAIN, now, at_once=True)
 
+    def _stop_as_hidden(self, partition: MirroredPartition, now: int) -> None:
+        """Stop what is written to a topic that the target hides; its map stays true."""
+        if partition.state not in STOPPED | {PartitionState.PAUSED}:
+            self._interruptions.stop(
+                partition, PartitionState.NOT_AUTHORISED, NO_RIGHT_ON_TARGET, now
+            )
+
     def _discovered(
-        self, topic_partition: TopicPartition, source: TopicView, now: int
+        self, topic_partition: TopicPartition, topic_id: UUID, now: int
     ) -> MirroredPartition:
         """Return a partition as it begins here, with what the map knows of it."""
         state = self._map_log.state
         partition = MirroredPartition(
             *topic_partition,
-            topic_id=source.topic_id,
+            topic_id=topic_id,
             offset_map=state.map_of(topic_partition),
             now_ms=now,
             target_topic=self._names.on_target(topic_partition.topic),

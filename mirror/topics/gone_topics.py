@@ -20,8 +20,8 @@ from mirror.state.orders_in_force import OrdersInForce
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from mirror.state.work_share import WorkShare
+from mirror.topics.sight import exists, lacks
 from runtime.configuration.config import FlowConfig
-from wire.errors import ErrorCode
 from wire.net.metadata import ClusterView
 from wire.net.topic_creation import TopicRefused
 from wire.topic_partition import TopicPartition
@@ -119,7 +119,7 @@ class GoneTopics:
                 if partition.state is PartitionState.SOURCE_GONE
                 and partition.status.reason != DELETED
                 and partition.topic not in source
-                and not exists(target, names.on_target(partition.topic))
+                and lacks(target, names.on_target(partition.topic))
             },
             now,
         )
@@ -195,9 +195,3 @@ def due(
     if len(since_ms) > 1 and 2 * len(since_ms) >= len(known):
         return []
     return sorted(topic for topic, since in since_ms.items() if now_ms - since >= grace_ms)
-
-
-def exists(view: ClusterView, name: str) -> bool:
-    """Whether a topic is there, and not only an error about it."""
-    topic = view.topics.get(name)
-    return topic is not None and topic.error_code == ErrorCode.NONE

@@ -21,8 +21,8 @@ from mirror.state.live_config import LiveConfig
 from mirror.state.orders import Restart, Scope
 from mirror.state.orders_in_force import OrdersInForce
 from mirror.state.reverse_flow import ReverseFlow
-from mirror.topics.gone_topics import exists
 from mirror.topics.plan import plan_topics, topic_shape
+from mirror.topics.sight import exists, is_hidden, with_hidden
 from offset_translation.map_records import seal
 from offset_translation.offset_map import OffsetMap
 from runtime.configuration.config import FlowConfig
@@ -53,16 +53,20 @@ class LoneTopics:
         self._links = links
         self._map_log = map_log
 
-    async def settle(self, source: ClusterView) -> Collection[Restart]:
+    async def settle(self, source: ClusterView, hidden: Collection[str]) -> Collection[Restart]:
         """Return the orders that `source` lacks nothing for; make what it lacks for the others.
 
-        What was just made may not be seen by every broker, so its order waits for the next look.
-        Raises NetworkFault.
+        What was just made may not be seen by every broker, so its order waits for the next look. So
+        does one about a topic that either site hides from us. Raises NetworkFault.
         """
-        waiting = self._orders.unknown
+        waiting = [one for one in self._orders.unknown if one.scope.topic not in hidden]
         if not waiting:
             return ()
         target = await self._links.target_admin.metadata(refresh=True)
+        names = self._config.current.names
+        on_target = {one: names.on_target(str(one.scope.topic)) for one in waiting}
+        target = await with_hidden(self._links.target_admin, target, on_target.values())
+        waiting = [one for one in waiting if not is_hidden(target, on_target[one])]
         return [restart for restart in waiting if not await self._has_made(restart, source, target)]
 
     async def _has_made(self, restart: Restart, source: ClusterView, target: ClusterView) -> bool:

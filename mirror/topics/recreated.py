@@ -22,7 +22,7 @@ from mirror.map.map_log import MapLog
 from mirror.state.interruptions import Interruptions
 from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
-from mirror.topics.gone_topics import exists
+from mirror.topics.sight import exists
 from offset_translation.map_records import source_topic
 from offset_translation.topic_identity import is_recreated
 from runtime.configuration.topic_names import TopicNames

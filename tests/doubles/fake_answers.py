@@ -59,7 +59,7 @@ Answer: TypeAlias = Callable[["FakeBroker", int, Any], Any]
 def metadata(broker: "FakeBroker", _: int, request: MetadataRequest) -> MetadataResponse:
     cluster = broker.cluster
     if request.topics is None:
-        names = list(broker.topics_heard_of)
+        names = [name for name in broker.topics_heard_of if name not in cluster.hidden]
     else:
         names = [topic.name or "" for topic in request.topics]
     return MetadataResponse(
@@ -75,6 +75,9 @@ def metadata(broker: "FakeBroker", _: int, request: MetadataRequest) -> Metadata
 
 def _metadata_topic(broker: "FakeBroker", name: str) -> MetadataResponseTopic:
     topic = broker.topics_heard_of.get(name)
+    if name in broker.cluster.hidden:
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return MetadataResponseTopic(error_code=code, name=name, partitions=())
     if topic is None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return MetadataResponseTopic(error_code=code, name=name, partitions=())

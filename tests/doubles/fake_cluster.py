@@ -67,6 +67,8 @@ class FakeCluster:
     def __init__(self) -> None:
         self.brokers: dict[int, FakeBroker] = {}
         self.topics: dict[str, FakeTopic] = {}
+        self.hidden: set[str] = set()
+        """Topics that no client may see: left out, or by name refused."""
         self.offsets: defaultdict[str, dict[tuple[str, int], int]] = defaultdict(dict)
         self.metadata: defaultdict[str, dict[tuple[str, int], str]] = defaultdict(dict)
         """What groups have stored beside their offsets."""
