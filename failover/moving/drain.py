@@ -156,18 +156,12 @@ async def wait_drained(
                 is_done = not left and not absent
                 if first is None or is_done:
                     # First, as what the mirror has stopped at never comes; last, as it may be new.
-                    others, recreated = await ask_both(
-                        partial(find_other_logs, source, follower, logs.ends),
-                        partial(find_recreated_copies, follower, logs.ends),
-                    )
-                    require_none(others)
-                    require_none(recreated)
+                    await _require_same_logs(source, follower, logs, is_done=is_done)
             except LogUnavailable as fault:
                 unavailable = f" ({fault})"
             else:
                 first = sum(left.values()) if first is None else first
                 if is_done:
-                    require_none(await find_foreign_writers(source, follower, _holding(logs)))
                     return first
                 await standstills.require_none(logs.ends)
                 await unbelieved.require_none(left.keys())
@@ -184,6 +178,31 @@ async def wait_drained(
         f" {timeout_ms / 1000:g} s (most in {topic}-{partition}: {most}); `mirror status` shows why"
         f"{_left_out(follower)}"
     )
+
+
+async def _require_same_logs(
+    source: Site, follower: MapFollower, logs: SourceLogs, *, is_done: bool
+) -> None:
+    """Raise StepFailed where the map speaks of another log than the source's or the target's.
+
+    Also where others have written at a target's end, by which it is told that all is done.
+    """
+
+    async def foreign() -> Mapping[TopicPartition, str] | NetworkFault:
+        try:
+            return await find_foreign_writers(source, follower, _holding(logs)) if is_done else {}
+        except NetworkFault as fault:
+            return fault  # of another log too, which the first two say better
+
+    others, (recreated, written) = await ask_both(
+        partial(find_other_logs, source, follower, logs.ends),
+        partial(ask_both, partial(find_recreated_copies, follower, logs.ends), foreign),
+    )
+    require_none(others)
+    require_none(recreated)
+    if isinstance(written, NetworkFault):
+        raise written
+    require_none(written)
 
 
 def _holding(logs: SourceLogs) -> list[TopicPartition]:

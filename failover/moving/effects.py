@@ -51,7 +51,7 @@ from failover.sites.site import GroupChoice, LeaderMoved, Site, brief
 from failover.sites.slipped import (
     find_appended,
     find_beyond_mirrored,
-    find_made_again,
+    find_slipped,
     make_missing,
 )
 from runtime.configuration.config import FlowConfig
@@ -181,14 +181,12 @@ class PromotionEffects:
         plain: Mapping[str, int] = {}
         if is_planned:
             plain = await self._wait_ready(partitions)
-            _, regrown = await ask_both(
-                partial(self.backward.refresh, partitions),
+            regrown, regrown_back = await ask_both(
                 partial(find_regrown_logs, self.source, self.follower, partitions),
+                partial(self._regrown_backward, partitions),
             )
-            self._require_backward(partitions)
             require_none(regrown)
-            came = [one for one in partitions if self.backward.bounded(one) is not None]
-            require_none(await find_regrown_logs(self.target, self.backward, came))
+            require_none(regrown_back)
         # What `open-target` will need is tried before anybody is kept from writing.
         one_way = await self.opening.require_no_one_way(journal.kind)
         await self.evidence.require_writable(self.opening.required(journal))
@@ -304,6 +302,15 @@ class PromotionEffects:
             maps,
             timeout_ms=self.limits.group_drain_timeout_ms,
         )
+
+    async def _regrown_backward(
+        self, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, str]:
+        """Return what of the other direction does not hold the same record on both sides."""
+        await self.backward.refresh(partitions)
+        self._require_backward(partitions)
+        came = [one for one in partitions if self.backward.bounded(one) is not None]
+        return await find_regrown_logs(self.target, self.backward, came)
 
     def _require_backward(self, partitions: Collection[TopicPartition]) -> None:
         """Raise StepFailed where nobody knows what came to the source from the target.
@@ -422,9 +429,10 @@ class PromotionEffects:
         drained = drained_logs(journal).ends
         found = await self.closing.close(journal)  # set anew, as it may have been lifted
         groups = await self._groups()
-        moved = await self._move_groups(journal, held={}, groups=groups)
-        again = await find_made_again(self.source, self.follower.topic_ids, found)
-        appended, shrunk = await find_appended(self.source, found, drained, again)
+        moved, (appended, shrunk) = await ask_both(
+            partial(self._move_groups, journal, {}, groups),
+            partial(find_slipped, self.source, self.follower.topic_ids, found, drained),
+        )
         staying = {
             name: count for name, count in (await self.source.members(groups)).items() if count
         }

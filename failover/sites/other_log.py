@@ -122,10 +122,10 @@ async def compare_records(
     not reach as far on either side are left out. Raises NetworkFault.
     """
     target = follower.target
-    starts, target_starts = await ask_both(
-        partial(source.starts, places), partial(target.starts, places)
+    (starts, ends), target_starts = await ask_both(
+        partial(ask_both, partial(source.starts, places), partial(source.ends, places)),
+        partial(target.starts, places),
     )
-    ends = await source.ends(places)
     compared = [
         partition
         for partition, (at_source, at_target) in sorted(places.items())

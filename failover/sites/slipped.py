@@ -94,6 +94,17 @@ async def find_appended(
     return appended, shrunk
 
 
+async def find_slipped(
+    source: Site,
+    topic_ids: Mapping[str, UUID],
+    found: Collection[TopicPartition],
+    drained: Mapping[TopicPartition, int],
+) -> tuple[list[SlippedRange], list[Shrunk]]:
+    """Return find_appended(), with what was made again since it was mirrored by these ids."""
+    again = await find_made_again(source, topic_ids, found)
+    return await find_appended(source, found, drained, again)
+
+
 async def find_beyond_mirrored(
     source: Site, follower: MapFollower, sealed: Collection[PartitionEnds]
 ) -> list[SlippedRange] | str:
