@@ -45,7 +45,7 @@ from mirror.topics.refused_settings import RefusedSetting, RefusedSettings
 from mirror.topics.renamed_copies import RenamedCopies
 from mirror.topics.setting_changes import OwnChanges
 from mirror.topics.setting_removals import TakenBack
-from mirror.topics.sight import Sight, exists, is_hidden, lacks
+from mirror.topics.sight import TopicSight, exists, is_hidden, lacks
 from offset_translation.topic_identity import NO_ID
 from runtime.process.clock import now_ms
 from runtime.process.fault_note import FaultNote
@@ -81,7 +81,7 @@ def may_have_own(topic_set: str | None) -> str:
     )
 
 
-class Seen(NamedTuple):
+class TopicsSeen(NamedTuple):
     """What the last look found."""
 
     wanted: dict[str, TopicView]
@@ -119,7 +119,7 @@ class Discovery:
         self._names = config.names
         self._complaints: dict[str, TopicRefused] = {}
         self._created: set[str] = set()
-        self._sight = Sight(
+        self._sight = TopicSight(
             parts.config, parts.partitions, orders=parts.orders, links=links, map_log=map_log
         )
         self._missing = MissingPartitions(parts.partitions, parts.interruptions)
@@ -140,7 +140,7 @@ class Discovery:
             map_log=map_log,
         )
         self._quiet_targets = QuietTargets(parts.interruptions, links)
-        self._seen = Seen({}, (), None)
+        self._seen = TopicsSeen({}, (), None)
         self.has_looked = False
         """Whether all topics that are mirrored are known."""
         self.fault = FaultNote(f"{config.name}: discovery")
@@ -190,7 +190,7 @@ class Discovery:
             await self._map_log.catch_up()
             self._renamed.look(target, self._map_log.state.target_ids)
             self._gone.hear_of_deleted(source.topics.keys() | hidden, target, now_ms())
-        self._seen = Seen(wanted, hidden, target)
+        self._seen = TopicsSeen(wanted, hidden, target)
         shown = (
             TopicPartition(topic.name, index)
             for topic in wanted.values()

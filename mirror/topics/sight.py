@@ -56,7 +56,7 @@ def lacks(view: ClusterView, name: str) -> bool:
     return not exists(view, name) and not is_hidden(view, name)
 
 
-class Sight:
+class TopicSight:
     """Looks for the topics that a flow knows of and that a cluster leaves out."""
 
     def __init__(

@@ -24,7 +24,7 @@ from tests.failover.two_sites import (
     values_of,
 )
 from tests.mirror.daemon import checkpoints, configure, run_mirror, wait_until
-from tests.mirror.topics.views import FLOW, topic
+from tests.mirror.topic_views import FLOW, topic
 from wire.net.metadata import ClusterView
 
 

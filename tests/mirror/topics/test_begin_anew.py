@@ -10,7 +10,7 @@ import trio
 from mirror.flow.flow_state import FlowState
 from mirror.state.partition_state import PartitionState
 from mirror.topics import discovery as topics
-from mirror.topics.discovery import Discovery, Seen
+from mirror.topics.discovery import Discovery, TopicsSeen
 from offset_translation.map_records import piece_start
 from offset_translation.map_state import MapState
 from offset_translation.runs import Place
@@ -43,7 +43,7 @@ def discovery_of(flow: FlowState, known: Map) -> Discovery:
     flow.share.see(flow.partitions.own)
     flow.orders.want_anew({"t"})
     discovery = Discovery(flow.for_discovery, cast("Any", Links), cast("Any", known))
-    discovery._seen = Seen({"t": TOPIC}, (), TARGET)
+    discovery._seen = TopicsSeen({"t": TOPIC}, (), TARGET)
     return discovery
 
 
@@ -79,7 +79,9 @@ async def test_a_topic_begun_anew_is_not_called_recreated_whoever_has_made_it_ag
 
     monkeypatch.setattr(topics, "delete_topic", delete)
     await discovery._begin_anew()
-    discovery._seen = Seen({"t": TOPIC}, (), TARGET)  # a consumer had the target make it at once
+    discovery._seen = TopicsSeen(
+        {"t": TOPIC}, (), TARGET
+    )  # a consumer had the target make it at once
     discovery.take_share()
     states.append(partition.state)
     assert states == [PartitionState.TOPIC_RECREATED, PartitionState.WAITING]

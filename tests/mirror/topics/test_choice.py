@@ -1,7 +1,7 @@
 """Which topics are mirrored, and the reason for each that is not."""
 
 from mirror.topics.choice import choices, wanted_topics
-from tests.mirror.topics.views import FLOW, topic
+from tests.mirror.topic_views import FLOW, topic
 from wire.net.metadata import ClusterView
 
 

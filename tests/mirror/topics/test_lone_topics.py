@@ -7,7 +7,7 @@ from mirror.state.orders_in_force import OrdersInForce
 from mirror.topics.lone_topics import alone_on_target, is_sealed_only
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
-from tests.mirror.topics.views import FLOW, topic
+from tests.mirror.topic_views import FLOW, topic
 from wire.net.metadata import ClusterView, TopicView
 from wire.topic_partition import TopicPartition
 
