@@ -7,7 +7,7 @@ from failover.journal.execute import StepFailed
 from failover.journal.facts import Facts
 from failover.journal.journal import Journal
 from failover.journal.steps import PromotionKind
-from failover.sites.fence import Fence, fence_of
+from failover.sites.fence import Fence, fence_of, wait_lifted
 from failover.sites.one_way_topics import find_one_way_topics
 from failover.sites.opening import Ends, flow_between
 from failover.sites.pair_evidence import PairEvidence
@@ -66,16 +66,23 @@ class TargetOpening:
     async def open(self, journal: Journal) -> Facts:
         """Let the target take writes; both clusters carry first that a promotion is under way.
 
-        What is opened is looked at last. Raises StepFailed and NetworkFault.
+        What is opened is looked at last. A broker that has not heard of it within seconds is not
+        waited for: the report says so. Raises StepFailed and NetworkFault.
         """
         target = self.ends.target
         left = await self.evidence.say_moving(journal.site, journal.epoch, self.required(journal))
         await self.require_no_one_way(journal.kind, journal.preflight.one_way)
         moved = {target.topic_here(topic) for topic, _ in journal.moving}
         fence = await self.shared.read_part(target)
+        denied = 0
         if moved & set(fence.topics) or fence.patterns or fence.bars:
             await self.shared.set_part(target, Fence())
-        return {"was_fenced": sorted(moved & set(fence.topics)), "evidence": {**left}}
+            denied = await wait_lifted(target.cluster, fence)
+        return {
+            "was_fenced": sorted(moved & set(fence.topics)),
+            "evidence": {**left},
+            "denied": denied,
+        }
 
     def required(self, journal: Journal) -> frozenset[str]:
         """Return the sites that have to carry that a promotion is under way."""

@@ -62,6 +62,7 @@ CLOSED: Final = ErrorCode.NOT_ENOUGH_REPLICAS
 
 VERIFY_TIMEOUT_S: Final = 10.0
 VERIFY_AGAIN_S: Final = 0.05
+LIFTED_TIMEOUT_S: Final = 5.0
 TRIAL_END_S: Final = 5.0
 """So long a program that is stopped waits until a trial is taken back."""
 
@@ -229,6 +230,23 @@ async def wait_holds(
     if left:
         what, why = min((fence_rights.name_of(one), why) for one, why in left.items())
         raise FenceDoesNotHold(f"{what} {why} ({len(left)} of {len(partitions)} partitions)")
+
+
+async def wait_lifted(cluster: Cluster, fence: Fence) -> int:
+    """Return once every broker that answers has heard that the fence's topics are open.
+
+    Return how many topics some broker denies still after LIFTED_TIMEOUT_S: a denial ends many
+    producers. Only brokers that are closed by rights are waited for, as from the bundled ones
+    clients hear that they should try again. Raises NetworkFault.
+    """
+    denied = frozenset(map(closing, fence.topics))
+    left: frozenset[Right] = denied if fence.is_by_rights else frozenset()
+    with trio.move_on_after(LIFTED_TIMEOUT_S):
+        while left:
+            left = await fence_rights.closed_anywhere(cluster) & denied
+            if left:
+                await trio.sleep(VERIFY_AGAIN_S)
+    return len(left)
 
 
 async def find_locked_out(

@@ -46,6 +46,11 @@ SAID: Final[Mapping[StepName, Callable[[Any], str]]] = {
     StepName.STOP_FLOW: lambda facts: str(facts["flow"]),
     StepName.VERIFY_FENCE: lambda facts: f"{facts['partitions']} partitions",
     StepName.SEAL: lambda facts: f"{facts['partitions']} partitions",
+    StepName.OPEN_TARGET: lambda facts: (
+        f"some broker denies writes to {facts['denied']} topics still"
+        if facts.get("denied")
+        else ""
+    ),
     StepName.CONFIRM: _confirm,
     StepName.START_REVERSE: lambda facts: "" if facts["configured"] else "none is configured",
 }

@@ -21,6 +21,7 @@ from failover.journal.steps import PromotionKind, StepName
 from failover.journal.store import WitnessStore
 from failover.moving.flow import FlowControl
 from failover.sites.fence import (
+    LIFTED_TIMEOUT_S,
     NOBODY,
     Fence,
     FenceDoesNotHold,
@@ -28,6 +29,7 @@ from failover.sites.fence import (
     read_fence,
     set_fence,
     wait_holds,
+    wait_lifted,
     would_shut_us_out,
 )
 from failover.sites.fence_rights import changes
@@ -74,6 +76,24 @@ async def guarded(brokers: int = 1) -> AsyncIterator[tuple[Cluster, FakeRights]]
         rights = FakeRights(fake, *READABLE)
         async with open_cluster(fake.bootstrap, client_id="failover") as cluster:
             yield cluster, rights
+
+
+async def test_a_lifted_fence_is_waited_for_until_the_last_broker_has_heard(
+    autojump_clock: MockClock,  # noqa: ARG001
+) -> None:
+    """An application's producer that is denied gives up, and nobody may blame the switch."""
+    async with guarded(brokers=2) as (cluster, rights):
+        await set_fence(cluster, FENCE)
+        closed = await read_fence(cluster)
+        rights.deaf[1] = set(rights.rights)
+        await set_fence(cluster, Fence())
+        began = trio.current_time()
+        assert await wait_lifted(cluster, closed) == len(FENCE.topics)
+        assert trio.current_time() - began >= LIFTED_TIMEOUT_S
+        del rights.deaf[1]
+        began = trio.current_time()
+        assert await wait_lifted(cluster, closed) == 0
+        assert trio.current_time() - began < LIFTED_TIMEOUT_S
 
 
 async def test_a_fence_is_read_as_it_was_set_and_leaves_nothing_behind() -> None:
