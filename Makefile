@@ -44,7 +44,7 @@ LOCKED := --no-deps --require-hashes --no-build-isolation -r requirements.lock
 	@touch $@
 
 # The chunk kernel, where there is a C compiler and Python's headers; without one Python does its work.
-.venv/.kernel: .venv/.installed hatch_build.py wire/kernel/chunk.c wire/kernel/crc32c.c wire/kernel/crc32c.h
+.venv/.kernel: .venv/.installed hatch_build.py wire/kernel/*.c wire/kernel/*.h
 	@$(BIN)/python hatch_build.py
 	@touch $@
 

@@ -19,7 +19,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 CHECKOUT: Final = Path(__file__).parent
 FOLDER: Final = CHECKOUT / "wire" / "kernel"
-SOURCES: Final = ("chunk.c", "crc32c.c")
+SOURCES: Final = ("chunk.c", "crc32c.c", "produced.c")
 NAME: Final = "_chunk.abi3.so"
 FLAGS: Final = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra")
 TIMEOUT_S: Final = 120

@@ -138,6 +138,7 @@ class BrokerConfig:
     log_dirs: tuple[Path, ...] = (Path("/tmp/kafka-logs"),)  # noqa: S108 - Kafka's default
     metrics_port: int = _at_least(UNLIMITED, UNLIMITED, maximum=MAX_PORT)
     metrics_host: str = "127.0.0.1"
+    chunk_kernel_enable: bool = True
 
     zookeeper_connect: str = field(metadata={"form": FORM})
     zookeeper_session_timeout_ms: int = _int(1_000, 18_000)

@@ -17,44 +17,44 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import trio
 
-from broker.apis.answers import (
-    FileAnswer,
-    LaterAnswer,
-    file_bytes,
-    with_short_messages,
-    with_throttle,
-)
+from broker.apis.answers import LaterAnswer, file_bytes, with_throttle
 from broker.apis.api import Api
 from broker.apis.mutations import MUTATING
+from broker.apis.produce_run import RunFrames, append_run
 from broker.authorizer.authorizer import EVERY_RIGHT
+from broker.awaited import AwaitedAnswer
 from broker.context import Call, Node
 from broker.framing import BadFrame, CloseConnection, FrameBuffer
 from broker.line_budget import LineBudget
 from broker.long_messages import LongMessages, is_long
+from broker.outgoing import Outgoing
+from broker.produce_runs import ProduceRuns
 from broker.quotas.entity import CONSUMER_RATE, PRODUCER_RATE, REQUEST_PERCENTAGE
 from broker.quotas.work import Work, measured
 from broker.security.entry import IncomingConnection
 from broker.security.gate import GateState, Passage
-from broker.sending import Part, PeerGone, send_parts, with_files
+from broker.sending import PeerGone, send_parts
 from runtime.process.tasks import background_tasks
 from wire.errors import ErrorCode
 from wire.headers import RequestHeader, encode_response
+from wire.hot.produce_run import read_run
+from wire.kernel.chosen import ReadRun
 from wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wire.messages.fetch import FetchRequest, replica_of
 from wire.messages.produce import ProduceRequest
 from wire.primitives import MalformedMessage
 from wire.request_headers import decode_request_header
-from wire.schema import TooManyElements, Unencodable
+from wire.schema import TooManyElements
 
 _LOG = logging.getLogger(__name__)
 
 EVERYBODY: Final = IncomingConnection()
 """A connection of which nothing is asked."""
-FLUSH_BYTES: Final = 256 * 1024
+PRODUCE: Final = "Produce"
 MOST_AWAITED: Final = 2_000
 """Requests of one connection that wait for other brokers at the same time. Their batches are in
 the log already, so one costs little; but what is allowed here in the time that followers need is
@@ -80,6 +80,8 @@ class SocketLimits:
     log_lines: LineBudget = field(default_factory=LineBudget)
     long_messages: LongMessages = field(default_factory=LongMessages)
     """Both shared by all connections that have these limits."""
+    read_run: ReadRun = read_run
+    """In native code, or in Python."""
 
 
 class Unserved(ValueError):
@@ -88,21 +90,6 @@ class Unserved(ValueError):
 
 class NotLetIn(Exception):
     """The client was refused by SASL, and has been told."""
-
-
-class _Awaited(NamedTuple):
-    """A request whose answer has its turn when those before it are given."""
-
-    header: RequestHeader
-    answer: Any
-    name: str
-    started: float
-    was_asked_at_length: bool
-    throttle_ms: int
-
-    @property
-    def is_ready(self) -> bool:
-        return not isinstance(self.answer, LaterAnswer) or self.answer.is_ready
 
 
 class Connection:
@@ -141,10 +128,12 @@ class Connection:
             if is_stranger
             else limits.largest_request_bytes
         )
-        self._outgoing: list[Part] = []
-        self._outgoing_bytes = 0
+        self._runs = ProduceRuns(self._frames, limits.read_run)
+        self._outgoing = Outgoing(
+            apis, self._send_parts, limits.idle_s, self._metrics, limits.long_messages
+        )
         self._overlaps = False
-        self._awaited: deque[_Awaited] = deque()
+        self._awaited: deque[AwaitedAnswer] = deque()
         self._come = trio.Event()
         self._given = trio.Event()
         self._rests_until = -math.inf
@@ -198,15 +187,60 @@ class Connection:
     async def _take_requests(self) -> None:
         """Take requests until the peer leaves, or until the first answer that is awaited."""
         while self._overlaps or not self._awaited:
+            if await self._take_run():
+                continue
             frame = self._frames.next_frame()
             if frame is not None:
                 await self._rest()
                 await self._answer(frame)
                 continue
             if not self._awaited:
-                await self._flush()
+                await self._outgoing.flush()
             if not await self._receive():
                 return
+
+    async def _take_run(self) -> bool:
+        """Append plain Produce requests that came together; False where there are none.
+
+        Each request of a client that has quotas or limited rights is handled by itself.
+        """
+        most = MOST_AWAITED - len(self._awaited)
+        if most <= 0 or not self._is_unlimited():
+            return False
+        found = self._runs.next(most)
+        if found is None:
+            return False
+        view, run = found
+        started = trio.current_time()
+        header = RequestHeader(ProduceRequest.API_KEY, run.version, 0, run.client_id)
+        answers = append_run(view, run, self._call(header), as_frames=not self._awaited)
+        if answers is None:
+            self._runs.leave(run)
+            return False
+        self._runs.take(run)
+        if isinstance(answers, RunFrames):
+            self._metrics.observe(PRODUCE, trio.current_time() - started, len(run.requests))
+            self._outgoing.add_frames(answers.frames)
+            if self._outgoing.is_full:
+                await self._outgoing.flush()
+            return True
+        for correlation_id, answer in answers:
+            each = header._replace(correlation_id=correlation_id)
+            await self._await_later(
+                AwaitedAnswer(
+                    each, answer, PRODUCE, started, was_asked_at_length=False, throttle_ms=0
+                )
+            )
+        return True
+
+    def _is_unlimited(self) -> bool:
+        """Say whether requests need not be looked at one by one. Raises CloseConnection."""
+        return (
+            not self._rights.are_limited
+            and self._node.quotas.table.is_empty
+            and self._rests_until <= trio.current_time()
+            and (self._passage is None or self._passage.is_open(self._node.clock.monotonic_ms()))
+        )
 
     async def _give_awaited(self, reading: trio.CancelScope) -> None:
         """Give the answers that are awaited, in order. Nobody else writes while there are any."""
@@ -226,16 +260,16 @@ class Connection:
         while not given or (
             given < len(self._awaited)
             and self._awaited[given].is_ready
-            and self._outgoing_bytes < FLUSH_BYTES
+            and not self._outgoing.is_full
         ):
             header, answer, name, started, at_length, throttle_ms = self._awaited[given]
             message = await answer.wait() if isinstance(answer, LaterAnswer) else answer
             if throttle_ms:
                 message = with_throttle(message, throttle_ms)
             self._metrics.observe(name, trio.current_time() - started)
-            await self._queue(header, message, is_long=at_length)
+            await self._outgoing.answer(header, message, is_long=at_length)
             given += 1
-        await self._flush()
+        await self._outgoing.flush()
         for _ in range(given):  # only now: as long as there are any, nobody else writes
             self._awaited.popleft()
         self._given.set()
@@ -286,8 +320,8 @@ class Connection:
         await self._wait_awaited_below(1)
         if step.refusal is not None:
             await trio.sleep(self._limits.refusal_delay_s)
-        self._enqueue([*step.answer])
-        await self._flush()
+        self._outgoing.add([*step.answer])
+        await self._outgoing.flush()
         if step.refusal is not None:
             raise NotLetIn(step.refusal)
         if passage.state is GateState.INSIDE and not was_inside:
@@ -329,11 +363,12 @@ class Connection:
         if not is_served:
             self._refuse_version(header, api)
             return
+        self._runs.handled(header.api_key)
         request, at_length = await self._limits.long_messages.decode(
             api, frame, header.api_version, position
         )
         if api.may_wait:
-            await self._flush()
+            await self._outgoing.flush()
         started = trio.current_time()
         size = len(frame)
         answer, work = await self._handle(api, request, header)
@@ -341,16 +376,16 @@ class Connection:
         throttle_ms = self._rest_for(max(throttle_ms, self._count_work(work, header)))
         if self._awaited or isinstance(answer, LaterAnswer):
             await self._await_later(
-                _Awaited(header, answer, api.name, started, at_length, throttle_ms)
+                AwaitedAnswer(header, answer, api.name, started, at_length, throttle_ms)
             )
             return
         if throttle_ms and answer is not None:
             answer = with_throttle(answer, throttle_ms)
         self._metrics.observe(api.name, trio.current_time() - started)
         at_length = at_length or (api.answers_at_length and is_long(answer))
-        await self._queue(header, answer, is_long=at_length)
-        if self._outgoing_bytes >= FLUSH_BYTES:
-            await self._flush()
+        await self._outgoing.answer(header, answer, is_long=at_length)
+        if self._outgoing.is_full:
+            await self._outgoing.flush()
 
     async def _handle(
         self,
@@ -409,15 +444,15 @@ class Connection:
         """Leave the client's requests alone until its quota allows more (KIP-219)."""
         if self._rests_until > trio.current_time():
             if not self._awaited:
-                await self._flush()
+                await self._outgoing.flush()
             await trio.sleep_until(self._rests_until)
 
-    async def _await_later(self, one: "_Awaited") -> None:
+    async def _await_later(self, one: AwaitedAnswer) -> None:
         """Leave the answer to the task that gives awaited ones; what is ready leaves before."""
         if one.answer is None:
             return  # a producer that asked for no answer
         if not self._awaited:
-            await self._flush()
+            await self._outgoing.flush()
         self._awaited.append(one)
         self._come.set()
 
@@ -456,47 +491,4 @@ class Connection:
             error_code=ErrorCode.UNSUPPORTED_VERSION,
             api_keys=tuple(served.listed for served in self._apis.values()),
         )
-        self._enqueue([*encode_response(header.correlation_id, listing, 0)])
-
-    async def _queue(
-        self,
-        header: RequestHeader,
-        answer: Any,  # noqa: ANN401 - one per API
-        *,
-        is_long: bool,
-    ) -> None:
-        if answer is None:
-            return  # a producer that asked for no answer
-        by_hand = self._apis[header.api_key].by_hand
-        frame = None
-        if by_hand is not None:
-            frame = by_hand.write(header.correlation_id, answer, header.api_version)
-        if frame is not None:
-            self._outgoing.append(frame)
-            self._outgoing_bytes += len(frame)
-            return
-        encode = partial(_encode, header, answer)
-        self._enqueue(await self._limits.long_messages.beside(encode) if is_long else encode())
-
-    def _enqueue(self, parts: list[Part]) -> None:
-        self._outgoing += parts
-        self._outgoing_bytes += sum(
-            part.length if not isinstance(part, bytes | memoryview) else len(part) for part in parts
-        )
-
-    async def _flush(self) -> None:
-        if not self._outgoing:
-            return
-        parts, self._outgoing, self._outgoing_bytes = self._outgoing, [], 0
-        timeout_s = self._limits.idle_s
-        self._metrics.sent_bytes += await self._send_parts(parts, timeout_s)
-
-
-def _encode(header: RequestHeader, answer: Any) -> list[Part]:  # noqa: ANN401 - one per API
-    encode = partial(encode_response, header.correlation_id)
-    if isinstance(answer, FileAnswer):
-        return with_files(encode(answer.message, header.api_version), answer.slices)
-    try:
-        return [*encode(answer, header.api_version)]
-    except Unencodable:  # a message may quote a string that filled its own field
-        return [*encode(with_short_messages(answer), header.api_version)]
+        self._outgoing.add([*encode_response(header.correlation_id, listing, 0)])

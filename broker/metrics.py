@@ -27,10 +27,10 @@ class ApiLatency:
     counts: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS_S) + 1))
     total_s: float = 0.0
 
-    def observe(self, seconds: float) -> None:
-        """Count one request that took so many seconds."""
-        self.counts[bisect_left(BUCKETS_S, seconds)] += 1
-        self.total_s += seconds
+    def observe(self, seconds: float, requests: int = 1) -> None:
+        """Count requests of which each took so many seconds."""
+        self.counts[bisect_left(BUCKETS_S, seconds)] += requests
+        self.total_s += seconds * requests
 
     def cumulative(self) -> list[tuple[str, float]]:
         """Return the buckets as Prometheus wants them: each counts all below it too."""
@@ -57,12 +57,12 @@ class RequestMetrics:
     authentications: int = 0
     failed_authentications: int = 0
 
-    def observe(self, api: str, seconds: float) -> None:
-        """Count one answered request."""
+    def observe(self, api: str, seconds: float, requests: int = 1) -> None:
+        """Count answered requests, one unless it says more."""
         found = self.latency.get(api)
         if found is None:
             found = self.latency[api] = ApiLatency()
-        found.observe(seconds)
+        found.observe(seconds, requests)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

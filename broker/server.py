@@ -21,6 +21,7 @@ from broker.security.settings import security_of
 from broker.security.tls import HandshakeFailed, reason_of
 from broker.sending import PeerGone
 from runtime.process.open_files import most_open
+from wire.kernel.chosen import walker
 
 _LOG = logging.getLogger(__name__)
 
@@ -69,6 +70,7 @@ class Server:
             idle_s=math.inf if idle_ms < 0 else idle_ms / 1000,
             largest_request_of_strangers_bytes=config.sasl_server_max_receive_size,
             refusal_delay_s=config.connection_failed_authentication_delay_ms / 1000,
+            read_run=walker(may_be_native=config.chunk_kernel_enable).read_run,
         )
         self._entrances = {
             listener.name: _entrance(config, listener, node) for listener in config.listeners

@@ -94,6 +94,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "connection.failed.authentication.delay.ms": "how long the answer to a failed login waits",
     "log.dirs": "folders of the partitions' logs",
     "metrics.port": "port of Prometheus metrics; -1 serves none",
+    "chunk.kernel.enable": "read Produce requests in native code, where that was built; "
+    "false: in Python, which does the same for more processor time",
     "metrics.host": "address of the metrics' port",
     "zookeeper.connect": "ZooKeeper's servers, host:port[,host:port][/chroot]",
     "zookeeper.session.timeout.ms": "how long ZooKeeper may hear nothing before the broker is dead",

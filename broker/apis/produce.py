@@ -81,7 +81,7 @@ class PromisedAnswer(NamedTuple):
     def kept(self) -> PartitionProduceResponse:
         """The answer, now that the batch is committed."""
         if self.partition is not None and self.partition.has_committed_too_thinly:
-            return _failed(self.answer.index, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+            return failed(self.answer.index, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         return self.answer
 
     async def wait(self, deadline: float) -> PartitionProduceResponse:
@@ -92,12 +92,12 @@ class PromisedAnswer(NamedTuple):
             try:
                 await self.partition.wait_committed(self.last_offset, term=self.term)
             except NotLeader:
-                return _failed(self.answer.index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                return failed(self.answer.index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             except StorageError as error:
-                return _failed(self.answer.index, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+                return failed(self.answer.index, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
             else:
                 return self.kept
-        return _failed(self.answer.index, ErrorCode.REQUEST_TIMED_OUT)
+        return failed(self.answer.index, ErrorCode.REQUEST_TIMED_OUT)
 
 
 async def handle(request: ProduceRequest, call: Call) -> ProduceResponse | LaterAnswer | None:
@@ -121,7 +121,7 @@ async def handle(request: ProduceRequest, call: Call) -> ProduceResponse | Later
                 continue
             if not may_write:
                 promises.append(
-                    PromisedAnswer(_failed(data.index, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+                    PromisedAnswer(failed(data.index, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
                 )
                 continue
             if isinstance(led, Partition):
@@ -279,7 +279,7 @@ def _refuse_transaction(data: PartitionProduceData, reason: str | None) -> Promi
     ever: nobody would end its transaction.
     """
     return PromisedAnswer(
-        _failed(data.index, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, reason)
+        failed(data.index, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, reason)
     )
 
 
@@ -287,14 +287,14 @@ def _not_in_transaction(error: ErrorCode, index: int, call: Call) -> PartitionPr
     """Say why a batch is not part of an open transaction (KIP-890); some of it passes by itself."""
     if error in ASK_AGAIN:
         reason = f"the transaction's coordinator cannot be asked now: {error.name}"
-        return _failed(index, ErrorCode.NOT_ENOUGH_REPLICAS, reason)
+        return failed(index, ErrorCode.NOT_ENOUGH_REPLICAS, reason)
     if error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-        return _failed(index, error, "the first batch of a transaction has sequence 0")
+        return failed(index, error, "the first batch of a transaction has sequence 0")
     if error is ErrorCode.PRODUCER_FENCED:
         error = ErrorCode.INVALID_PRODUCER_EPOCH
     elif error is ErrorCode.INVALID_TXN_STATE and call.api_version >= ABORTABLE_SINCE:
         error = ErrorCode.TRANSACTION_ABORTABLE
-    return _failed(index, error, "the partition is not part of an open transaction")
+    return failed(index, error, "the partition is not part of an open transaction")
 
 
 def _append(
@@ -326,7 +326,7 @@ def _append(
             is_verified=request.transactional_id is not None,
         )
     except StorageError as error:
-        return PromisedAnswer(_failed(data.index, ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+        return PromisedAnswer(failed(data.index, ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
     _count(appended, len(data.records), call, is_fenced=is_fenced)
     answer = _answer(data.index, appended)
     if request.acks != ALL_IN_SYNC or isinstance(appended, BatchRefused):
@@ -339,14 +339,14 @@ def _refuse_outright(
 ) -> PartitionProduceResponse | None:
     """Refuse what no partition would take, and what its transaction's coordinator does not know."""
     if request.acks not in VALID_ACKS:
-        return _failed(data.index, ErrorCode.INVALID_REQUIRED_ACKS)
+        return failed(data.index, ErrorCode.INVALID_REQUIRED_ACKS)
     if topic in INTERNAL_TOPICS and call.client_id != ADMIN_CLIENT_ID:
         reason = f"Cannot append to internal topic {topic}"
-        return _failed(data.index, ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+        return failed(data.index, ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
     if checked.transaction is not ErrorCode.NONE:
         return _not_in_transaction(checked.transaction, data.index, call)
     if not data.records:
-        return _failed(data.index, ErrorCode.INVALID_RECORD, "no records")
+        return failed(data.index, ErrorCode.INVALID_RECORD, "no records")
     return None
 
 
@@ -378,15 +378,16 @@ def _answer(index: int, appended: Appended) -> PartitionProduceResponse:
                 log_start_offset=appended.log_start_offset,
             )
         case BatchRefused():
-            return _failed(index, appended.error, appended.reason, appended.record_errors)
+            return failed(index, appended.error, appended.reason, appended.record_errors)
 
 
-def _failed(
+def failed(
     index: int,
     error: ErrorCode,
     reason: str | None = None,
     record_errors: Sequence[tuple[int, str]] = (),
 ) -> PartitionProduceResponse:
+    """Return the answer for a partition of which nothing was appended."""
     return PartitionProduceResponse(
         index=index,
         error_code=error,
@@ -404,7 +405,7 @@ def _not_led(topic: str, index: int, error: ErrorCode, call: Call) -> PartitionP
     view = call.node.metadata.topic(topic)
     partition = None if view is None else view.partitions.get(index)
     if partition is None or call.api_version < 10:
-        return _failed(index, error)
+        return failed(index, error)
     return PartitionProduceResponse(
         index=index,
         error_code=error,

@@ -6,10 +6,17 @@ from typing import NamedTuple
 from broker.log import producer_state, validation
 from broker.log.config import LogConfig
 from broker.log.markers import read_marker
-from broker.log.producer_state import NO_PRODUCER_ID, ProducerEntry, ProducerTable
+from broker.log.producer_state import (
+    NO_PRODUCER_ID,
+    SEQUENCES,
+    ProducerEntry,
+    ProducerTable,
+)
 from broker.log.results import AppendOrigin, BatchRefused
 from broker.log.segment import NumberedBatch
+from broker.log.validation import record_rules
 from wire.errors import ErrorCode
+from wire.hot.produce_run import PlainBatch
 from wire.record_batch import BatchHeader, Buffer
 
 NO_TIME = -1
@@ -48,6 +55,42 @@ def prepare_produced(
                 reason=f"producer {header.producer_id} has no transaction open",
             )
     return (_number(header, batch, context.log_end_offset, context),)
+
+
+def may_append_run(run: Sequence[PlainBatch], config: LogConfig, stamp_ms: int) -> bool:
+    """Say whether `prepare_produced` would be told nothing against any of these batches.
+
+    A topic whose batches are stamped, or whose records are looked at, takes them one by one.
+    """
+    if config.stamps_append_time or record_rules(config, stamp_ms) is not None:
+        return False
+    return (
+        max([one.size for one in run]) <= min(config.max_message_bytes, config.segment_bytes)
+        and max([one.max_timestamp for one in run]) - stamp_ms <= config.newest_ms
+        and min([one.max_timestamp for one in run]) >= 0
+    )
+
+
+def is_next_of_its_producer(
+    run: Sequence[PlainBatch], first: BatchHeader, known: ProducerEntry | None
+) -> bool:
+    """Say whether all are of one producer, in order, and come next; `first` is the first's header.
+
+    Those without a producer id always do.
+    """
+    if any(one.producer_id != first.producer_id for one in run):
+        return False
+    if first.producer_id == NO_PRODUCER_ID:
+        return True
+    expected = first.base_sequence
+    for one in run:
+        if (one.producer_epoch, one.base_sequence) != (first.producer_epoch, expected):
+            return False
+        expected = (expected + one.record_count) % SEQUENCES
+    return (
+        producer_state.find_duplicate(known, first) is None
+        and producer_state.check(known, first, AppendOrigin.CLIENT) is None
+    )
 
 
 def prepare_own(batches: Buffer, context: Context) -> Sequence[NumberedBatch] | BatchRefused:

@@ -5,14 +5,27 @@ from functools import partial
 from pathlib import Path
 
 from broker.log import producer_state, retention
-from broker.log.appending import NO_TIME, Context, prepare_fetched, prepare_own, prepare_produced
+from broker.log.appending import (
+    NO_TIME,
+    Context,
+    is_next_of_its_producer,
+    may_append_run,
+    prepare_fetched,
+    prepare_own,
+    prepare_produced,
+)
 from broker.log.cleaning_plan import Cleanable, SegmentShape, cleanable, first_dirty_offset
 from broker.log.compaction import LastRecord
 from broker.log.config import LONG_MAX
 from broker.log.directory import LogDirectory
 from broker.log.flushing import PendingFlush
 from broker.log.loading import LoadedLog, Opening, load, recall_earlier, tail_of, writers_from
-from broker.log.producer_state import NO_OFFSET, NO_PRODUCER_ID, ProducerTable
+from broker.log.producer_state import (
+    NO_OFFSET,
+    NO_PRODUCER_ID,
+    REMEMBERED_BATCHES,
+    ProducerTable,
+)
 from broker.log.readable_log import ReadableLog
 from broker.log.results import (
     Appended,
@@ -22,10 +35,11 @@ from broker.log.results import (
     Duplicate,
     StorageError,
 )
-from broker.log.segment import NumberedBatch, Segment
+from broker.log.segment import NumberedBatch, RunBatch, Segment
 from broker.log.swapping import swap_in
-from broker.log.validation import KeyCheck, check_produced
-from wire.record_batch import BatchHeader, Buffer
+from broker.log.validation import KeyCheck, check_produced, number_in_place
+from wire.hot.produce_run import PlainBatch
+from wire.record_batch import BatchHeader, Buffer, parse_header
 from wire.topic_partition import TopicPartition
 
 
@@ -113,6 +127,53 @@ class PartitionLog(ReadableLog):
         if isinstance(prepared, BatchRefused):
             return prepared
         return self._write(prepared, now_ms, context.append_time_ms)
+
+    def takes_run(self, view: memoryview, run: Sequence[PlainBatch], *, wall_ms: int) -> bool:
+        """Say whether `append` would take each of these sound batches of producers, in order.
+
+        No means that they are to be given to it one by one. `view` is the buffer that they lie in.
+        """
+        if self._directory.failure is not None:
+            return False
+        has_room = self._segments.active.has_room_for(
+            self.config,
+            sum([one.size for one in run]),
+            len(run),
+            self.log_end_offset + sum([one.record_count for one in run]) - 1,
+            max([one.max_timestamp for one in run]),
+        )
+        if not has_room or not may_append_run(run, self.config, wall_ms):
+            return False
+        if len(run) == 1 and run[0].producer_id == NO_PRODUCER_ID:
+            return True
+        first = parse_header(view, run[0].start)
+        return is_next_of_its_producer(run, first, self._producers.get(first.producer_id))
+
+    def append_run(
+        self, view: memoryview, run: Sequence[PlainBatch], *, leader_epoch: int, now_ms: int
+    ) -> Sequence[int]:
+        """Number the batches where they lie and write them in one call; return where each begins.
+
+        `takes_run` has allowed it, and nothing has happened to the log since.
+        """
+        offset = self.log_end_offset
+        placed: list[RunBatch] = []
+        for one in run:
+            placed.append(number_in_place(view, one, offset, leader_epoch))
+            offset += one.record_count
+        try:
+            if leader_epoch > self._epochs.latest:
+                self._epochs.assign(leader_epoch, self.log_end_offset)
+            self._segments.append_run(placed, interval_bytes=self.config.index_interval_bytes)
+        except OSError as error:
+            raise self._directory.fail(self.folder, error) from error
+        if run[0].producer_id != NO_PRODUCER_ID:
+            for batch in placed[-REMEMBERED_BATCHES:]:
+                self._producers.replay(parse_header(batch.data), now_ms)
+        self._producers.end_offset = self.log_end_offset = offset
+        if offset - self.recovery_point >= self.config.flush_messages:
+            self.flush()
+        return [batch.base_offset for batch in placed]
 
     def append_as_follower(self, batches: Buffer, *, now_ms: int) -> Appended:
         """Write batches fetched from the leader, with the offsets and epochs they carry.

@@ -28,6 +28,9 @@ RETIRED: Final = ".deleted"
 _INT_MAX: Final = 2**31 - 1
 _REPAIR_INTERVAL_BYTES: Final = 4096
 """index.interval.bytes of an index made anew in passing."""
+_INDEX_ROOM_BYTES: Final = 16
+_TIME_INDEX_ROOM_BYTES: Final = 32
+"""For an entry and what `must_roll` leaves free behind the last one."""
 _MAX_PARTS: Final = 1024
 """Buffers that one pwritev may take (IOV_MAX on Linux)."""
 
@@ -44,6 +47,15 @@ class NumberedBatch(NamedTuple):
         if not self.header.is_control:
             return None
         return read_marker(b"".join((self.head, self.records)))
+
+
+class RunBatch(NamedTuple):
+    """A whole batch ready to be written, which was numbered in the buffer that it came in."""
+
+    data: memoryview
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
 
 
 class Segment:
@@ -152,19 +164,43 @@ class Segment:
             os.ftruncate(descriptor, self.size)
             raise
 
+    def append_run(self, run: Sequence[RunBatch], *, interval_bytes: int) -> None:
+        """Do as `append` does for batches that were numbered where they lie."""
+        self._write([batch.data for batch in run])
+        for batch in run:
+            self._note(
+                self.size, len(batch.data), batch.last_offset, batch.max_timestamp, interval_bytes
+            )
+
     def note(self, placed: Placed, *, interval_bytes: int) -> None:
         """Take a batch that lies at the end into size, indexes and timestamps."""
         header = placed.header
-        if header.max_timestamp > self.max_timestamp:
-            self.max_timestamp = header.max_timestamp
-            self._max_timestamp_offset = header.last_offset
-        if placed.position == 0:
-            self._first_timestamp = header.max_timestamp
+        self._note(
+            placed.position,
+            header.batch_bytes,
+            header.last_offset,
+            header.max_timestamp,
+            interval_bytes,
+        )
+
+    def _note(
+        self,
+        position: int,
+        size: int,
+        last_offset: int,
+        max_timestamp: int,
+        interval_bytes: int,
+    ) -> None:
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self._max_timestamp_offset = last_offset
+        if position == 0:
+            self._first_timestamp = max_timestamp
         indexed = self.index.last[1] if self.index.last else 0
-        if placed.position - indexed > interval_bytes:
-            self.index.append((header.last_offset - self.base_offset, placed.position))
+        if position - indexed > interval_bytes:
+            self.index.append((last_offset - self.base_offset, position))
             self._note_timestamp()
-        self.size = placed.end
+        self.size = position + size
 
     def _note_timestamp(self) -> None:
         noted = self.time_index.last[0] if self.time_index.last else -1
@@ -315,6 +351,26 @@ class Segment:
         if self.time_index.size_bytes > config.segment_index_bytes - 24:
             return True
         return self._age_ms(header.max_timestamp, now_ms) > config.segment_ms
+
+    def has_room_for(
+        self, config: LogConfig, size: int, batches: int, last_offset: int, newest_ms: int
+    ) -> bool:
+        """Say whether none of so many batches, of `size` bytes together, would have it rolled.
+
+        `newest_ms` is the largest of their timestamps, of which each has one. An empty segment
+        says no, as its first batch's timestamp decides about the others, and so does one close to
+        a limit or just opened: such batches are looked at one by one.
+        """
+        index_bytes = config.segment_index_bytes
+        return (
+            0 < self.size <= config.segment_bytes - size
+            and last_offset - self.base_offset <= _INT_MAX
+            and self.index.size_bytes + batches * _INDEX_ROOM_BYTES <= index_bytes
+            and self.time_index.size_bytes + batches * _TIME_INDEX_ROOM_BYTES <= index_bytes
+            and self._first_timestamp is not None
+            and self._first_timestamp >= 0
+            and newest_ms - self._first_timestamp <= config.segment_ms
+        )
 
     def _age_ms(self, timestamp_ms: int, now_ms: int) -> int:
         first = self.first_timestamp

@@ -11,7 +11,7 @@ from broker.log.markers import AbortedTransaction
 from broker.log.open_file import OpenFile
 from broker.log.results import NOTHING, FileSlice
 from broker.log.retention import SegmentFacts
-from broker.log.segment import NumberedBatch, Segment
+from broker.log.segment import NumberedBatch, RunBatch, Segment
 
 SegmentPosition = tuple[Segment, int]
 
@@ -85,6 +85,12 @@ class SegmentList:
         for batch in batches:
             self._remember(batch.header.base_offset, segment, position)
             position += batch.header.batch_bytes
+
+    def append_run(self, run: Sequence[RunBatch], *, interval_bytes: int) -> None:
+        """Write the batches to the active segment, all or none; the first is remembered."""
+        segment, position = self.active, self.active.size
+        segment.append_run(run, interval_bytes=interval_bytes)
+        self._remember(run[0].base_offset, segment, position)
 
     def roll(self, base_offset: int, now_ms: int) -> None:
         """Close the active segment's indexes and begin a new segment."""

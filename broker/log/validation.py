@@ -14,8 +14,9 @@ from broker.fairness import RECORDS_AT_ONCE
 from broker.log.config import LONG_MAX, LogConfig
 from broker.log.record_scan import scan_records, unpacked_at_once
 from broker.log.results import BatchRefused
-from broker.log.segment import NumberedBatch
+from broker.log.segment import NumberedBatch, RunBatch
 from wire.errors import ErrorCode
+from wire.hot.produce_run import PlainBatch
 from wire.record_batch import (
     HEADER_BYTES,
     BatchHeader,
@@ -28,6 +29,7 @@ from wire.record_batch import (
     records_payload,
 )
 from wire.record_batch.checksum import crc32c
+from wire.record_batch.header import LENGTH_STARTS_AT
 
 MOST_NAMED: Final = 1_000
 """Of records that are to blame; a batch may hold a million."""
@@ -273,7 +275,7 @@ def number(
     view = memoryview(batch)
     head = bytearray(view[:HEADER_BYTES])
     records = view[HEADER_BYTES:]
-    _PLACE.pack_into(head, 0, base_offset, header.batch_bytes - 12, leader_epoch)
+    _PLACE.pack_into(head, 0, base_offset, header.batch_bytes - LENGTH_STARTS_AT, leader_epoch)
     attributes, timestamp, crc = header.attributes, header.max_timestamp, header.crc
     if append_time_ms >= 0:
         attributes, timestamp = attributes | _LOG_APPEND_TIME, append_time_ms
@@ -297,6 +299,16 @@ def number(
         *header[9:],
     )
     return NumberedBatch(head, records, numbered)
+
+
+def number_in_place(
+    view: memoryview, batch: PlainBatch, base_offset: int, leader_epoch: int
+) -> RunBatch:
+    """Give a plain batch its place where it lies; offset and epoch lie outside the checksum."""
+    start, size = batch.start, batch.size
+    _PLACE.pack_into(view, start, base_offset, size - LENGTH_STARTS_AT, leader_epoch)
+    last_offset = base_offset + batch.record_count - 1
+    return RunBatch(view[start : start + size], base_offset, last_offset, batch.max_timestamp)
 
 
 def as_fetched(header: BatchHeader, batch: Buffer) -> NumberedBatch:

@@ -7,7 +7,7 @@
 Consumers see committed records only. While the leader alone is in sync both ends are one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -29,6 +29,7 @@ from broker.replication.quotas import is_throttled
 from broker.replication.replica import Replica
 from broker.replication.watching import Waiter
 from wire.errors import ErrorCode
+from wire.hot.produce_run import PlainBatch
 from wire.record_batch import Buffer, CorruptBatch, parse_header
 
 ALL_IN_SYNC: Final = -1
@@ -215,6 +216,25 @@ class Partition(Replica):
         if isinstance(appended, AppendResult):
             self._grown()
         return appended
+
+    def takes_run(self, view: memoryview, run: Sequence[PlainBatch], *, acks: int) -> bool:
+        """Say whether `append_from_client` would append each of these batches, in order."""
+        return (
+            self._in_sync is not None
+            and self._refuse_too_few_in_sync(acks) is None
+            and self.log.takes_run(view, run, wall_ms=self._clock.wall_ms())
+        )
+
+    def append_run(self, view: memoryview, run: Sequence[PlainBatch]) -> Sequence[int]:
+        """Append batches that `takes_run` has just allowed; return where each begins.
+
+        Raises StorageError.
+        """
+        offsets = self.log.append_run(
+            view, run, leader_epoch=self.leadership.leader_epoch, now_ms=self._clock.now_ms()
+        )
+        self._grown()
+        return offsets
 
     def record_rules(self) -> RecordRules | None:
         """Return what single records have to comply with now; None if nobody looks at them."""

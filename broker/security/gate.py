@@ -123,7 +123,7 @@ class Passage:
         """
         if self.state is GateState.EXCHANGING and self._takes_bare_tokens:
             return self._bare(bytes(frame), now_ms)
-        if int.from_bytes(frame[:_API_KEY_BYTES]) not in OURS and self._is_open(now_ms):
+        if int.from_bytes(frame[:_API_KEY_BYTES]) not in OURS and self.is_open(now_ms):
             return None
         header, position = decode_request_header(frame)
         if header.api_key == HANDSHAKE and self._may_shake_hands(now_ms):
@@ -133,13 +133,13 @@ class Passage:
                 return self._shake_hands(header, request, now_ms)
         if header.api_key == AUTHENTICATE and self.state is GateState.EXCHANGING:
             return self._authenticate(header, frame, position, now_ms)
-        if self._is_open(now_ms) or (
+        if self.is_open(now_ms) or (
             self.state is GateState.WAITING and header.api_key == ApiVersionsRequest.API_KEY
         ):
             return None
         raise CloseConnection(f"a request of API {header.api_key} before SASL authentication")
 
-    def _is_open(self, now_ms: int) -> bool:
+    def is_open(self, now_ms: int) -> bool:
         """Say whether all requests pass that are not SASL's; raises CloseConnection."""
         if self.state is GateState.INSIDE:
             if self._expires_at_ms is not None and now_ms >= self._expires_at_ms:

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 import trio
 
-from broker import connection
+from broker import outgoing
 from broker.apis import fetch as fetching
 from broker.apis.answers import FileAnswer
 from broker.apis.table import APIS
@@ -245,7 +245,7 @@ async def test_a_long_answer_is_written_beside_the_loop(
         threads.append(threading.get_ident())
         return encode_response(*args)
 
-    monkeypatch.setattr(connection, "encode_response", noted)
+    monkeypatch.setattr(outgoing, "encode_response", noted)
     async with serving(tmp_path) as rig, rig.connect() as client:
         views = [view(index) for index in range(asked)]
         rig.node.metadata.put_partitions("large", TOPIC_ID, views)
@@ -267,7 +267,7 @@ async def test_a_short_fetch_of_a_large_session_is_answered_beside_the_loop(
         threads.append(threading.get_ident())
         return encode_response(*args)
 
-    monkeypatch.setattr(connection, "encode_response", noted)
+    monkeypatch.setattr(outgoing, "encode_response", noted)
     async with serving(tmp_path) as rig, rig.connect() as client:
         first = await client.ask(replace(fetch(LONG), session_epoch=0))
         going_on = FetchRequest(

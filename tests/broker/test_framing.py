@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.framing import SMALLEST_BUFFER, BadFrame, FrameBuffer
+from broker.framing import BUSY_BUFFER, SMALLEST_BUFFER, BadFrame, FrameBuffer
 
 LIMIT = 1_000_000
 
@@ -73,6 +73,28 @@ def test_memory_follows_what_arrived_not_what_was_announced() -> None:
     assert feed(frames, struct.pack(">i", 99_000_000) + bytes(SMALLEST_BUFFER)) == []
     frames.space()
     assert frames.capacity <= 4 * (SMALLEST_BUFFER + 4)
+
+
+def test_a_peer_that_fills_the_buffer_with_frames_gets_a_larger_one() -> None:
+    frames = FrameBuffer(LIMIT)
+    many = framed(bytes(1_000)) * (SMALLEST_BUFFER // 1_000 + 1)
+    assert feed(frames, many[:SMALLEST_BUFFER]) == [bytes(1_000)] * (SMALLEST_BUFFER // 1_004)
+    assert feed(frames, many[SMALLEST_BUFFER:]) != []
+    assert frames.capacity == BUSY_BUFFER
+    assert feed(frames, framed(b"more") * BUSY_BUFFER)[:2] == [b"more"] * 2
+    assert frames.capacity == BUSY_BUFFER
+
+
+def test_what_was_passed_over_is_not_handed_out_again() -> None:
+    frames = FrameBuffer(LIMIT)
+    first, second = framed(b"first"), framed(b"second")
+    space = frames.space()
+    space[: len(first + second)] = first + second
+    frames.grew(len(first + second))
+    memory, start, end = frames.held()
+    assert memory[start:end] == first + second
+    frames.pass_over(start + len(first))
+    assert bytes(frames.next_frame() or b"") == b"second"
 
 
 def test_an_idle_connection_gives_its_memory_back() -> None:

@@ -1,4 +1,5 @@
-"""`python -m tests.fuzz.chunks COUNT [--seed N] [--kernel FILE]`: mutated chunks for the kernel.
+"""`python -m tests.fuzz.chunks COUNT [--seed N] [--kernel FILE]`: mutated chunks for the kernel,
+and as many rows of Produce requests.
 
 Each is walked where it may be written to and where not, to the same end; one in ten by Python too,
 with the same result. A chunk lies in memory of exactly its size: a sanitizer sees who leaves it.
@@ -17,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
+from tests.fuzz.runs import throw_runs
 from tests.wire.kernel.chunks import Walked, any_walk, spoiled, walked
 from wire.record_batch import CorruptBatch, iterate_batches, passing
 
@@ -89,7 +91,8 @@ def main() -> int:
     given = parser.parse_args()
     kernel = load(given.kernel)
     joined = throw(kernel, given.count, given.seed)
-    sys.stdout.write(f"{given.count} chunks, {joined} times joined, {kernel.WAYS}\n")
+    runs = throw_runs(kernel, given.count, given.seed)
+    sys.stdout.write(f"{given.count} chunks, {joined} times joined, {kernel.WAYS}; {runs} runs\n")
     return 0
 
 

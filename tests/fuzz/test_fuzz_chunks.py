@@ -10,6 +10,7 @@ import pytest
 
 from hatch_build import compile_kernel
 from tests.fuzz.chunks import throw
+from tests.fuzz.runs import throw_runs
 
 kernel = pytest.importorskip("wire.kernel._chunk", reason="the chunk kernel was not built")
 CHECKOUT: Final = Path(__file__).parents[2]
@@ -23,6 +24,10 @@ SANITIZERS: Final = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all"
 
 def test_mutated_chunks_crash_nothing_and_become_the_same_as_in_python() -> None:
     assert throw(kernel, CHUNKS, SEED) > CHUNKS // 50, "most chunks never come to be joined"
+
+
+def test_mutated_requests_crash_nothing_and_are_read_as_in_python() -> None:
+    assert throw_runs(kernel, CHUNKS, SEED) > CHUNKS // 20, "most rows begin with no plain request"
 
 
 @pytest.mark.skipif("FUZZ_CHUNKS" not in os.environ, reason="`make fuzz` does it")

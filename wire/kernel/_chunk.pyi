@@ -1,7 +1,8 @@
-"""The chunk kernel as it is compiled out of chunk.c and crc32c.c."""
+"""The chunk kernel as it is compiled out of chunk.c, crc32c.c and produced.c."""
 
 from typing import Final, TypeVar
 
+from wire.hot.produce_run import PlainBatch, PlainRequest, ProduceRun
 from wire.record_batch.passing import PassingTerms
 
 OneT = TypeVar("OneT", bound=tuple[object, ...])
@@ -26,6 +27,17 @@ def pass_on(
 
 def needs_no_rebuilding(view: memoryview, source: int, /) -> bool:
     """Say whether no batch from ``source`` on has to be taken apart, by the headers alone."""
+
+def read_run(
+    kinds: tuple[type[ProduceRun], type[PlainRequest], type[PlainBatch]],
+    view: memoryview,
+    start: int,
+    end: int,
+    largest_frame: int,
+    most_requests: int,
+    /,
+) -> ProduceRun | None:
+    """Do what `wire.hot.produce_run.read_run` does; ``kinds`` is what it makes instances of."""
 
 def checksum(data: bytes | memoryview, before: int, way: int, /) -> int:
     """Return the CRC-32C of ``data`` behind that of what lies before it, by one of the ways."""

@@ -1,17 +1,20 @@
-"""Who walks fetched chunks: the kernel, if it was built, fits, and passes a trial; else Python."""
+"""Who walks chunks and reads runs: the kernel, if there is one that passes a trial; else Python."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Final, NamedTuple, Protocol
 
+from wire.hot import produce_run
+from wire.hot.produce_run import PlainBatch, PlainRequest, ProduceRun
+from wire.primitives import pack_unsigned_varint
 from wire.record_batch import passing
 from wire.record_batch.building import build_batch
 from wire.record_batch.passing import OneT, PassingTerms
 from wire.record_batch.reading import Record
 
-VERSION: Final = 1
-"""Of a kernel that does the same as `passing`; chunk.c has it, too."""
+VERSION: Final = 2
+"""Of a kernel that does the same as `passing` and `produce_run`; chunk.c has it, too."""
 SWITCHED_OFF: Final = "switched off"
 
 
@@ -31,12 +34,22 @@ class PassOn(Protocol):
         """Pass on plain batches."""
 
 
+class ReadRun(Protocol):
+    """What `wire.hot.produce_run.read_run` is."""
+
+    def __call__(
+        self, view: memoryview, start: int, end: int, largest_frame: int, most_requests: int, /
+    ) -> ProduceRun | None:
+        """Read a run of plain Produce requests."""
+
+
 class Walker(NamedTuple):
-    """A way to walk a chunk."""
+    """A way to walk a chunk, and to read a run."""
 
     pass_on: PassOn
     needs_no_rebuilding: Callable[[memoryview, int], bool]
     """Whether a chunk may be written to while it is walked: nobody will look at it again."""
+    read_run: ReadRun
     is_native: bool
     words: str
     """Native code with which checksums, or Python and why."""
@@ -47,6 +60,7 @@ def in_python(why: str) -> Walker:
     return Walker(
         pass_on=passing.pass_on,
         needs_no_rebuilding=lambda _view, _source: True,
+        read_run=produce_run.read_run,
         is_native=False,
         words=f"Python ({why})",
     )
@@ -62,6 +76,9 @@ def native() -> Walker:
             return in_python(f"the chunk kernel is of version {theirs} instead of {VERSION}")
         if _trial(_chunk.pass_on) != _trial(passing.pass_on):
             return in_python("the chunk kernel does not do what Python does")
+        read_run = partial(_chunk.read_run, (ProduceRun, PlainRequest, PlainBatch))
+        if _trial_of_runs(read_run) != _trial_of_runs(produce_run.read_run):
+            return in_python("the chunk kernel does not read what Python reads")
     except ModuleNotFoundError:
         return in_python("the chunk kernel was not built")
     except Exception as fault:  # noqa: BLE001 - whatever is wrong with it, Python does the same
@@ -69,6 +86,7 @@ def native() -> Walker:
     return Walker(
         pass_on=_chunk.pass_on,
         needs_no_rebuilding=_chunk.needs_no_rebuilding,
+        read_run=read_run,
         is_native=True,
         words=f"native code (checksums: {_chunk.WAYS[-1]})",
     )
@@ -105,3 +123,14 @@ def _trial(pass_on: PassOn) -> object:
     terms = PassingTerms(0, 0x20, frozenset({4}), 4, 77, 1, 9)
     *ends, rows = pass_on(memoryview(chunk), 0, 0, 0, terms, _Row)
     return ends, [row._replace(parts=tuple(map(bytes, row.parts))) for row in rows]
+
+
+def _trial_of_runs(read_run: ReadRun) -> object:
+    """Return the run in frames of which the second is plain, too, and the third is damaged."""
+    record = Record(0, 5, b"key", bytes(40))
+    batch = build_batch([record], producer_id=1, producer_epoch=0, base_sequence=3)
+    before = b"\0\0\0\x0b\0\0\0\x07\xff\xff\0\0\xff\xff\0\0\x75\x30\x02\x02t\x02\0\0\0\x09"
+    frame = before + pack_unsigned_varint(len(batch) + 1) + batch + bytes(3)
+    frame = len(frame).to_bytes(4) + frame
+    damaged = frame[:-4] + b"\1" + frame[-3:]
+    return read_run(memoryview(frame * 2 + damaged), 0, 2 * len(frame) + len(damaged), 1_000, 9)

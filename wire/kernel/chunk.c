@@ -12,12 +12,14 @@
 #include <Python.h>
 
 #include "crc32c.h"
+#include "numbers.h"
+#include "produced.h"
 
 #include <stdint.h>
 #include <string.h>
 
 /* Of what a call takes and returns; wire/kernel/chosen.py has the same. */
-#define VERSION 1
+#define VERSION 2
 
 enum {
     HEADER_BYTES = 61,
@@ -35,42 +37,17 @@ enum {
     ONE_BYTE = 64,
     LEAST_RECORD = 6, /* of a record's length as it is written: attributes, time and offset */
     SHORT_BYTES = 8 * 1024,
-    VARINT_BYTES = 5,
-    VARLONG_BYTES = 10,
 };
 
 static newfunc new_tuple; /* makes an instance of a named tuple's class out of a tuple */
 
 /* --- Numbers as they are written ------------------------------------------------------------ */
 
-static uint64_t number_at(const uint8_t *at, int bytes)
-{
-    uint64_t number = 0;
-    for (int place = 0; place < bytes; place++)
-        number = number << 8 | at[place];
-    return number;
-}
-
 static uint8_t *put_number(uint8_t *at, uint64_t number, int bytes)
 {
     for (int place = bytes - 1; place >= 0; place--, number >>= 8)
         at[place] = (uint8_t)number;
     return at + bytes;
-}
-
-/* Return where the varint ends; NULL where it does not, or has more bits than its type. */
-static const uint8_t *read_raw(const uint8_t *at, const uint8_t *end, int most, uint64_t *raw)
-{
-    *raw = 0;
-    for (int place = 0; place < most && at < end; place++) {
-        uint8_t byte = *at++;
-        if (place == VARLONG_BYTES - 1 && byte > 1)
-            return NULL;
-        *raw |= (uint64_t)(byte & 0x7F) << 7 * place;
-        if (byte < 0x80)
-            return most == VARINT_BYTES && *raw >> 32 ? NULL : at;
-    }
-    return NULL;
 }
 
 static uint64_t unzigzag(uint64_t raw)
@@ -573,6 +550,7 @@ static PyMethodDef methods[] = {
     {"pass_on", pass_on, METH_VARARGS, NULL},
     {"needs_no_rebuilding", needs_no_rebuilding, METH_VARARGS, NULL},
     {"checksum", checksum, METH_VARARGS, NULL},
+    {"read_run", read_run, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -580,6 +558,7 @@ static int set_up(PyObject *module)
 {
     crc32c_start();
     new_tuple = (newfunc)PyType_GetSlot(&PyTuple_Type, Py_tp_new);
+    read_run_start(new_tuple);
     PyObject *found = PyList_New(0);
     for (int way = 0; found != NULL && crc32c_way(way) != NULL; way++) {
         PyObject *name = PyUnicode_FromString(crc32c_way(way));

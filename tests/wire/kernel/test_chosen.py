@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import wire.kernel
+from wire.hot.produce_run import ProduceRun, read_run
 from wire.kernel import chosen
 from wire.kernel.chosen import VERSION, native, walker
 from wire.record_batch import passing
@@ -38,6 +39,7 @@ def like_python() -> ModuleType:
         WAYS=("tables",),
         pass_on=passing.pass_on,
         needs_no_rebuilding=lambda _view, _source: True,
+        read_run=lambda _, *others: read_run(*others),
     )
     return module
 
@@ -72,6 +74,24 @@ def test_a_kernel_that_does_otherwise_is_not_used(monkeypatch: pytest.MonkeyPatc
     vars(module)["pass_on"] = pass_on
     expected = "Python (the chunk kernel does not do what Python does)"
     assert kernel(monkeypatch, module) == expected
+
+
+def test_a_kernel_that_reads_other_runs_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = like_python()
+
+    def read_fewer(_: object, *others: Any) -> ProduceRun | None:
+        run = read_run(*others)
+        return run and run._replace(requests=run.requests[:-1])
+
+    vars(module)["read_run"] = read_fewer
+    expected = "Python (the chunk kernel does not read what Python reads)"
+    assert kernel(monkeypatch, module) == expected
+
+
+def test_the_trial_reads_a_run_that_ends_before_what_is_damaged() -> None:
+    run = chosen._trial_of_runs(read_run)
+    assert isinstance(run, ProduceRun)
+    assert len(run.requests) == 2
 
 
 def test_a_kernel_that_raises_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
