@@ -7,7 +7,7 @@ Defaults and limits are those of Apache Kafka 3.9's `server.properties` document
 import logging
 import sys
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -39,6 +39,7 @@ from runtime.configuration.properties import Property
 from runtime.configuration.reading.mistakes import ConfigurationError
 from wire.net.secret_file import BadSecretFile, FileSecret, exposure_of
 from wire.net.security import WITH_PASSWORDS, Mechanism
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -99,7 +100,7 @@ def _some_of(*choices: str) -> Any:  # noqa: ANN401 - a dataclass field, as `fie
     return field(default=choices, metadata={"choices": choices})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BrokerConfig:
     """One broker's settings; durations in the unit their names say, sizes in bytes."""
 

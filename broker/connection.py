@@ -15,7 +15,7 @@ import math
 import socket
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, Final
 
@@ -49,6 +49,7 @@ from wire.messages.produce import ProduceRequest
 from wire.primitives import MalformedMessage
 from wire.request_headers import decode_request_header
 from wire.schema import TooManyElements
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -67,7 +68,7 @@ RELEASE_AFTER_S: Final = 1.0
 """A connection silent for so long gives its receive buffer back."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SocketLimits:
     """The limits of one connection: bytes, times and lines in the log."""
 

@@ -8,11 +8,12 @@ max.connections.per.ip.overrides       says otherwise of it: 10.0.0.1:200,10.0.0
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from ipaddress import ip_address
 
+from wire.values import frozen
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@frozen
 class ConnectionLimits:
     """The limits of one broker. Functions are asked each time: settings and open files change."""
 

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from broker.authorizer.acl_watch import AclWatch
@@ -29,6 +29,7 @@ from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.verification import Verifier
 from broker.zookeeper.store import Change, ClusterStore
 from wire.errors import ErrorCode
+from wire.values import frozen
 
 
 class Node(Protocol):
@@ -133,7 +134,7 @@ class Node(Protocol):
         """Read the settings of topics that are new to this broker; raises ZooKeeperFault."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Call:
     """The surroundings of one request: its node, its client and its version."""
 

@@ -6,7 +6,7 @@ What holds for a topic, the first that says something:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from enum import Enum, IntEnum
 from itertools import chain, dropwhile
 from typing import Final, NamedTuple
@@ -32,6 +32,7 @@ from broker.run_time_settings import (
 from runtime.configuration.flow_section import PatternSet
 from runtime.topic_patterns import NO_PATTERNS, decode_patterns
 from wire.net.secret_file import FileSecret
+from wire.values import frozen
 
 FENCED_TOPICS: Final = "write.fence.topics"
 ALLOWED_CLIENTS: Final = "write.fence.allowed.client.ids"
@@ -91,7 +92,7 @@ class Described(NamedTuple):
         return self.synonyms[0].source if self.synonyms else Source.KAFKA_DEFAULT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WriteFence:
     """Which topics take no writes, and from whom they do all the same."""
 

@@ -1,7 +1,5 @@
 """How brokers come to each other: over the listener that the settings name, and as brokers."""
 
-from dataclasses import dataclass
-
 from broker.config import BrokerConfig
 from broker.security.brokers import ClusterBrokers
 from broker.security.settings import inter_broker_security
@@ -9,9 +7,10 @@ from wire.net.connecting import ConnectionSettings
 from wire.net.pool import ConnectionPool
 from wire.net.tls import TlsDial
 from wire.net.transport import dial_tcp
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Peers:
     """How this broker reaches the others, and how it knows them when they come."""
 

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Any, Final
 
 from runtime.configuration.properties import Property
+from wire.values import frozen
 
 MAX_PORT: Final = 65_535
 EVERYWHERE: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared with, not bound
@@ -42,7 +43,7 @@ OWN_NAMES: Final[ProtocolMap] = {protocol.name: protocol for protocol in Securit
 """Kafka's default of `listener.security.protocol.map`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Listener:
     """One address to listen on or to advertise; an empty host means every interface."""
 

@@ -1,18 +1,19 @@
 """The whole cluster as the controller told it to this broker, never older than told."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from uuid import UUID
 
 import trio
 
 from wire.errors import ErrorCode
+from wire.values import frozen
 
 NO_LEADER = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BrokerEndpoint:
     """Where one live broker is reached: by other brokers at host and port, by clients `at` them.
 
@@ -30,7 +31,7 @@ class BrokerEndpoint:
         return self.endpoints.get(listener) if self.endpoints else (self.host, self.port)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PartitionView:
     """One partition as the controller last announced it; `leader` is NO_LEADER when offline."""
 
@@ -43,7 +44,7 @@ class PartitionView:
     """Replicas whose broker or log folder was down when the controller announced this."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TopicView:
     """One topic and its partitions by index."""
 

@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 from broker.log.cleaner_metrics import CleanerState
 from broker.partition_gauges import HeldCounts
 from broker.replication.isr_changes import IsrCounts
+from wire.values import frozen
 
 BUCKETS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
@@ -65,7 +66,7 @@ class RequestMetrics:
         found.observe(seconds, requests)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BrokerState:
     """The broker's present state as a scrape shows it."""
 

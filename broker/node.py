@@ -3,7 +3,6 @@
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -59,6 +58,7 @@ from runtime.process.open_files import allow_many_files
 from runtime.process.tasks import background_tasks
 from wire.errors import ErrorCode
 from wire.net.pool import ConnectionPool
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -256,7 +256,7 @@ class BrokerNode:
             self._announced_failures = failed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Started:
     """A broker that takes connections."""
 

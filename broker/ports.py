@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from runtime.process.ports import free_ports
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Ports:
     """Where everything listens; `metrics` is empty when no metrics are served.
 
@@ -21,7 +22,7 @@ class Ports:
     also: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PortWishes:
     """The ports asked for: the first of a row of them, or 0 for whatever is free."""
 

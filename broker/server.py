@@ -5,7 +5,6 @@ import math
 import socket
 import ssl
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import trio
@@ -22,11 +21,12 @@ from broker.security.tls import HandshakeFailed, reason_of
 from broker.sending import PeerGone
 from runtime.process.open_files import most_open
 from wire.kernel.chosen import walker
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Bound:
     """A listener whose address is taken, on one socket for each family it has."""
 

@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
@@ -30,6 +29,7 @@ from wire.net import NetworkFault
 from wire.net.connecting import ConnectionSettings
 from wire.net.pool import ConnectionPool
 from wire.net.secret_file import BadSecretFile, make_own_secret, read_own_secret
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class ClusterFailed(RuntimeError):
     """The cluster did not come up; the message says which part, and its own last words."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class UpOptions:
     """The options of `broker up`."""
 
@@ -73,7 +73,7 @@ class UpOptions:
     """What brokers are told about their logs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ClusterZooKeeper:
     """Where the brokers find each other; `process` is the server's, where it is our own child."""
 
@@ -81,7 +81,7 @@ class ClusterZooKeeper:
     process: trio.Process | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Child:
     """One broker process; `output` is the file it writes its log to."""
 

@@ -11,9 +11,10 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from wire.values import frozen
 
 COLUMNS: Final = ("carrier", "flight", "origin", "dest", "sched_dep_time", "dep_delay", "distance")
 
@@ -29,7 +30,7 @@ class DataSetMissing(RuntimeError):
     """The package does not hold what it should; the message names the file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Departure:
     """One event: `number` counts from 0 in stream order."""
 

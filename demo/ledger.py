@@ -4,15 +4,16 @@ The verdict is computed from these files and from nothing that the service itsel
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TextIO
+
+from wire.values import frozen
 
 UNTOLD: Final = -1
 """In place of an offset."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Delivery:
     """One record handed to the application, at `at_ns` on the machine's monotonic clock."""
 
@@ -24,7 +25,7 @@ class Delivery:
     number: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Acknowledgement:
     """One record that the cluster said it holds.
 
@@ -38,7 +39,7 @@ class Acknowledgement:
     number: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Commit:
     """One position of the group that a site acknowledged."""
 

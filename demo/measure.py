@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyarrow import parquet
 
 from demo.data_set import number_of
+from wire.values import frozen
 
 GIBIBYTE: Final = 1 << 30
 READ_TIMEOUT_S: Final = 30
@@ -22,7 +22,7 @@ class LogUnreadable(RuntimeError):
     """The surviving log could not be read to its end; the message names the partitions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MirrorSample:
     """The mirror's CPU time and what it has written, at one moment."""
 

@@ -4,7 +4,6 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -17,6 +16,7 @@ from demo.ledger import read_acknowledgements, read_commits, read_deliveries
 from demo.measure import PlainReader, create_topic, read_lost, resident_mb, sample_mirror
 from demo.stack import FREE, GROUP, PARTITIONS, TOPIC, Stack, StackFailed, run_stack
 from demo.verdict import DemoEvidence, DemoVerdict, RecordOffset
+from wire.values import frozen
 
 CONSUMERS: Final = 2
 RATE: Final = 20_000
@@ -24,7 +24,7 @@ STORY_TIMEOUT_S: Final = 280
 POLL_S: Final = 0.05
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Ending:
     """The facts that only the running story knew."""
 

@@ -17,6 +17,7 @@ from demo.doors import LISTENER, Doors
 from runtime.process.child import end_child, kill_child, open_child
 from runtime.process.zookeeper_server import UNGUARDED, ZooKeeperServer, run_zookeeper
 from wire.net.secret_file import make_own_secret
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -36,7 +37,7 @@ class StackFailed(RuntimeError):
     """A part did not start or ended by itself; the message names it and its log."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Ports:
     """First ports of each part; 0 takes free ones."""
 

@@ -3,17 +3,18 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TypeAlias
 
 from demo.ledger import UNTOLD, Delivery
+from wire.values import frozen
 
 Partition: TypeAlias = int
 RecordOffset: TypeAlias = tuple[Partition, int]
 """A partition and an offset."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DemoEvidence:
     """All that the verdict rests on.
 
@@ -31,7 +32,7 @@ class DemoEvidence:
     left_site: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DemoVerdict:
     """The last line of the demo."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -54,6 +54,7 @@ from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperFault
 from runtime.pair.opening import PairContradicted, PairUnknown, open_clusters, require_pair
 from runtime.process.clock import now_ms
 from runtime.set_option import set_option
+from wire.values import frozen
 
 Print: TypeAlias = Callable[[str], None]
 WhyStop: TypeAlias = Callable[[ZooKeeper], Awaitable[str | None]]
@@ -83,7 +84,7 @@ CANNOT_PROMOTE: Final = (
 """What opening a controller and promoting raise."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PromotionController:
     """One program with the lease in its hands."""
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from runtime.program.starting import hold_hangups, interrupts_just_end
+from runtime.program.starting import hold_hangups, interrupts_just_end, nothing_is_garbage
 
 
 def main() -> int:
@@ -14,7 +14,7 @@ def main() -> int:
     command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     if command == "run":
         hold_hangups()
-    with interrupts_just_end():
+    with interrupts_just_end(), nothing_is_garbage():
         from mirror.cli import main as run  # noqa: PLC0415 - after the signals are seen to
     return run()
 

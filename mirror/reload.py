@@ -1,12 +1,13 @@
 """The part of a configuration read again that a running daemon can take over. Pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import Enum
 from typing import Any, Final
 
 from runtime.configuration.config import Configuration, FlowConfig, PatternSet
 from runtime.configuration.flow_section import SettingsSync
+from wire.values import frozen
 
 AT_RUN_TIME: Final = frozenset(
     {
@@ -29,7 +30,7 @@ AT_RUN_TIME: Final = frozenset(
 """The fields of a flow that are looked at whenever they are needed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Reloaded:
     """The flows as they are from now on, and lines for the log."""
 

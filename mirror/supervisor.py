@@ -8,7 +8,7 @@ import logging
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import trio
@@ -17,6 +17,7 @@ from runtime.configuration.config import Configuration, ConfigurationError
 from runtime.process.child import end_child, kill_child, open_child
 from runtime.process.signals import cancel_on_signal, take_held_hangups
 from runtime.program.program import ExitStatus
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ at a reload, and so does this one when the file is right again.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RestartBackoff:
     """The pause before a child is started again. Pure."""
 

@@ -6,15 +6,15 @@ value: int16 version (0), int64 milliseconds since 1970.
 """
 
 import struct
-from dataclasses import dataclass
 from typing import Final
 
 from offset_translation.binary import MalformedRecord, RecordCursor, put_string
+from wire.values import frozen
 
 VERSION: Final = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Heartbeat:
     """The mirror from ``source`` to ``target`` could write to its source at ``time_ms``."""
 

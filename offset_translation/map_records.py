@@ -44,7 +44,6 @@ records never arrived, those starts are taken back.
 
 import struct
 from collections.abc import Set
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, TypeAlias, assert_never
 from uuid import UUID
@@ -52,6 +51,7 @@ from uuid import UUID
 from offset_translation.binary import MalformedRecord, RecordCursor, put_string
 from offset_translation.runs import Place
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 VALUE_VERSION: Final = 0
 
@@ -79,7 +79,7 @@ class KeyKind(IntEnum):
     BEGUN = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PieceStartKey:
     """A piece of (topic, partition) begins at this place."""
 
@@ -88,7 +88,7 @@ class PieceStartKey:
     place: Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SealKey:
     """A seal: from this target offset on, the target's log grows by its own writers."""
 
@@ -97,7 +97,7 @@ class SealKey:
     target_end: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunStartKey:
     """A run: from this place on, records lie behind more records of the target's own."""
 
@@ -106,7 +106,7 @@ class RunStartKey:
     place: Place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReachedKey:
     """The least mirrored end of a partition that others write to."""
 
@@ -114,7 +114,7 @@ class ReachedKey:
     partition: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TrimmedKey:
     """Everything before a place of a partition is forgotten, in one record for all its pieces."""
 
@@ -122,7 +122,7 @@ class TrimmedKey:
     partition: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TargetTopicKey:
     """The topic on the target into which a partition was mirrored."""
 
@@ -130,7 +130,7 @@ class TargetTopicKey:
     partition: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SetAsideKey:
     """Source offsets, from this one on, whose records were set aside and are not mirrored."""
 
@@ -139,21 +139,21 @@ class SetAsideKey:
     source_start: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MirrorProducerKey:
     """A producer id that a mirror has used on this cluster."""
 
     producer_id: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SourceTopicKey:
     """The source topic that was mirrored under this name."""
 
     topic: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FlowBegunKey:
     """The flow of a set of topics, "" for all, has looked for the first time.
 
@@ -164,7 +164,7 @@ class FlowBegunKey:
     topic_set: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StartDueKey:
     """A partition was there at that first look, and begins by the flow's `start`."""
 
@@ -172,7 +172,7 @@ class StartDueKey:
     partition: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BegunKey:
     """A partition was begun behind records that are left on the source on purpose."""
 
@@ -180,7 +180,7 @@ class BegunKey:
     partition: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class WriterKey:
     """A writer of this registry begins; `runtime.coordination.map_writers` reads its number."""
 
@@ -204,7 +204,7 @@ BeginKey: TypeAlias = FlowBegunKey | StartDueKey | BegunKey
 MapKey: TypeAlias = StateKey | BeginKey | WriterKey
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MirrorProducer:
     """The producer id and epoch by which mirrored records are written."""
 
@@ -212,7 +212,7 @@ class MirrorProducer:
     producer_epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Seal:
     """Where the mirrored part of a partition ends on both sides."""
 
@@ -220,7 +220,7 @@ class Seal:
     target_end: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Reached:
     """The places before this one lie before this target offset, and no later one does."""
 
@@ -228,7 +228,7 @@ class Reached:
     target_end: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Begun:
     """Where a partition was begun, and by which `start` of the flow.
 

@@ -16,7 +16,6 @@ The map takes the records in between for the target's own, between two runs.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from offset_translation.map_records import piece_start, run_start
@@ -24,6 +23,7 @@ from offset_translation.offset_sync import OffsetSync
 from offset_translation.rebuilding import CannotAlign, LogDigest, matches
 from offset_translation.runs import Place
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 LOOKED_FOR: Final = 1_000
 """So many records at the target's end are looked for in the source, at most."""
@@ -31,7 +31,7 @@ MOST_SYNCS: Final = 500
 """So many of a partition are kept, evenly thinned; each costs two records of the map."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SharedTail:
     """The last records of the target, and the same ones of the source: offsets in pairs."""
 
@@ -74,7 +74,7 @@ def _extended(source: LogDigest, target: LogDigest, source_stop: int) -> SharedT
     return SharedTail(source=source.offsets[here:source_stop], target=target.offsets[there:])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Seed:
     """One partition that MirrorMaker has mirrored so far."""
 

@@ -21,15 +21,15 @@ Invariant, for consecutive pieces (s, p) and (s', p') with p < p': s' - s >= p' 
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from offset_translation.runs import InconsistentPiece, Place, Runs
+from wire.values import frozen
 
 __all__ = ["Beyond", "InconsistentPiece", "Obsolete", "OffsetMap", "Piece"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Piece:
     """``count`` records that lie one behind the other on both sides."""
 

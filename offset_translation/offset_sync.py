@@ -7,14 +7,14 @@ version.
 """
 
 import struct
-from dataclasses import dataclass
 
 from offset_translation.binary import RecordCursor, put_string
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OffsetSync:
     """The record at ``upstream_offset`` of the source is at ``downstream_offset`` of the target."""
 

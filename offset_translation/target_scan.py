@@ -9,13 +9,13 @@ lies between them begins runs.
 """
 
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from offset_translation.map_records import Reached
 from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
 from offset_translation.tail import Tail, TailGarbled
+from wire.values import frozen
 
 
 class UnmirroredPart(NamedTuple):
@@ -53,7 +53,7 @@ class WrittenBatch(Protocol):
         """Whether it is a marker."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MirroredEnd:
     """Where one partition's mirrored part ends on both sides, and what else its target holds."""
 
@@ -67,7 +67,7 @@ class MirroredEnd:
     """Why the log does not tell its mirrored end, which is taken for all of it then."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Mixed:
     """The end of a target that is the mirror's alone by its settings, and holds foreign records."""
 

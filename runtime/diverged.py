@@ -11,7 +11,6 @@ text. The same records are lines of JSON in a file, bytes in base64.
 import json
 from base64 import b64encode
 from collections.abc import Collection
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, Self, TypeAlias
 from uuid import UUID
@@ -21,6 +20,7 @@ from wire.net.operations import READ_COMMITTED, read_partition
 from wire.record_batch import BatchHeader, CorruptBatch, Record, crc_is_valid, iterate_records
 from wire.record_batch.committed import Aborted, CommittedFilter
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 SITE: Final = "diverged.site"
 TOPIC_ID: Final = "diverged.topic.id"
@@ -38,7 +38,7 @@ MOST_KEYS: Final = 1_000_000
 """So many keys are compared, at about 150 bytes each; of more, the count is a least one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Origin:
     """The place that a record was set aside from."""
 

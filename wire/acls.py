@@ -10,6 +10,8 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Final
 
+from wire.values import frozen
+
 
 class ResourceType(IntEnum):
     """The kind of thing that an entry speaks of; ANY stands in filters only."""
@@ -93,7 +95,7 @@ class AclBinding:
     entry: AccessControlEntry
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AclFilter:
     """The question of DescribeAcls and DeleteAcls; None and ANY find everything."""
 

@@ -15,7 +15,7 @@ the layouts: Kafka's `group-coordinator/src/main/resources/common/message`.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, fields
 from typing import ClassVar, Final, TypeAlias
 
 from wire.primitives import (
@@ -40,11 +40,12 @@ from wire.schema import (
     tagged,
     uuid,
 )
+from wire.values import frozen
 
 VALUE_VERSION: Final = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class GroupKey:
     """The key of a group's epoch."""
 
@@ -52,7 +53,7 @@ class GroupKey:
     VERSION: ClassVar[int] = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class TopicsKey:
     """The key of the topics that a group reads, as they were when it last looked."""
 
@@ -60,7 +61,7 @@ class TopicsKey:
     VERSION: ClassVar[int] = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class MemberKey:
     """The key of what a member has told of itself."""
 
@@ -69,7 +70,7 @@ class MemberKey:
     VERSION: ClassVar[int] = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class TargetEpochKey:
     """The key of the group epoch that the target assignment is for."""
 
@@ -77,7 +78,7 @@ class TargetEpochKey:
     VERSION: ClassVar[int] = 6
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class TargetKey:
     """The key of what a member is to own."""
 
@@ -86,7 +87,7 @@ class TargetKey:
     VERSION: ClassVar[int] = 7
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class CurrentKey:
     """The key of what a member owns."""
 
@@ -95,7 +96,7 @@ class CurrentKey:
     VERSION: ClassVar[int] = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class PatternKey:
     """The key of what a pattern matches that members subscribe to."""
 

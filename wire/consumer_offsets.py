@@ -10,7 +10,6 @@ are read from version 0 to 4 (4 is flexible) and written as Kafka 3.9 writes the
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
 
@@ -36,6 +35,7 @@ from wire.primitives import (
     read_string,
     skip_tagged_fields,
 )
+from wire.values import frozen
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -51,7 +51,7 @@ _VALUE_3_HEAD: Final = Struct(">hqih")
 _VALUE_3_BYTES: Final = _VALUE_3_HEAD.size + 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OffsetKey:
     """The key of a committed offset: the group, and the partition."""
 
@@ -71,14 +71,14 @@ class OffsetValue(NamedTuple):
     """When the commit itself named its retention (OffsetCommit v2-4), else -1."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GroupMetadataKey:
     """Which classic group."""
 
     group: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GroupMember:
     """One member of a classic group's stored generation."""
 
@@ -93,7 +93,7 @@ class GroupMember:
     assignment: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GroupMetadataValue:
     """A classic group's last stable generation."""
 
@@ -105,7 +105,7 @@ class GroupMetadataValue:
     members: tuple[GroupMember, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class UnknownKey:
     """A key of another record type, of a newer group protocol for instance."""
 

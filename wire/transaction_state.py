@@ -7,7 +7,6 @@ layouts: Kafka's `TransactionLogKey.json` and `TransactionLogValue.json`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
 from typing import ClassVar, Final
@@ -15,6 +14,7 @@ from typing import ClassVar, Final
 from wire.primitives import Buffer, MalformedMessage
 from wire.schema import decode_prefix, encode, int8, int16, int32, int64, message, string, tagged
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 KEY_VERSION: Final = 0
 PLAIN, FLEXIBLE = 0, 1
@@ -44,7 +44,7 @@ class TransactionStatus(IntEnum):
         return "".join(part.capitalize() for part in self.name.split("_"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TransactionMetadata:
     """The state that is kept of a transactional id. Times in milliseconds; -1 where there is none.
 
@@ -101,7 +101,7 @@ class _Key:
     transactional_id: string
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class UnknownKey:
     """A key of a version unknown here."""
 

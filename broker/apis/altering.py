@@ -1,7 +1,6 @@
 """The steps of both requests that change settings: check, write to ZooKeeper, tell every broker."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from broker.apis.describe_configs import ALL_BROKERS, BROKER, TOPIC
@@ -11,13 +10,14 @@ from broker.dynamic_config import check_default_broker, check_no_fence, check_on
 from broker.log.config import InvalidConfig, LogConfig
 from runtime.coordination.zookeeper import ZooKeeperFault
 from wire.errors import ErrorCode
+from wire.values import frozen
 
 CLEANUP_POLICY: Final = "cleanup.policy"
 STILL_IN_USE: Final = "must be compact for an internal topic: what is old in it is still in use"
 """Time retention would take positions that groups still go on from."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Alteration:
     """One resource's change: from its present settings to those it shall have."""
 

@@ -2,14 +2,15 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final
 
 from broker.log.results import FileSlice
 from wire.schema import ApiMessage
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FileAnswer:
     """A response whose `records` are stand-ins for parts of files, in the order of `slices`."""
 

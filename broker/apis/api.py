@@ -1,13 +1,13 @@
 """How one served API is described."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from broker.context import Call, Handler
 from broker.guards.guard import Guard
 from wire.messages.api_versions import ApiVersion
 from wire.schema import Request
+from wire.values import frozen
 
 MOST_ELEMENTS: Final = 100_000
 """Array elements of one request, which may be as many partitions, in whatever topics.
@@ -16,7 +16,7 @@ They are read in some microseconds each, and a frame of `socket.request.max.byte
 million of them: without a limit of its own one frame would stop a broker for minutes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ByHand:
     """A codec for what is usual; both return None for all else, which the schema codec does."""
 
@@ -26,7 +26,7 @@ class ByHand:
     """The correlation id, the answer, and the version, as a whole frame with its size."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Api:
     """A request, the versions served, who answers it, and who stands before that.
 

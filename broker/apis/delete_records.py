@@ -1,6 +1,6 @@
 """DeleteRecords: move a log's start forward, on every replica."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -21,11 +21,12 @@ from wire.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from wire.values import frozen
 
 UP_TO_HIGH_WATERMARK: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Deletion:
     """The answer for one partition, and the low watermark to wait for before it is given."""
 

@@ -1,6 +1,5 @@
 """One partition of a Fetch: may it be read here, from where to where, and what is to be told."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from broker.context import Call
@@ -18,6 +17,7 @@ from wire.messages.fetch import (
     FetchLeaderIdAndEpoch,
     FetchPartitionData,
 )
+from wire.values import frozen
 
 READ_COMMITTED: Final = 1
 CLAIMS_NOTHING: Final = -1
@@ -26,7 +26,7 @@ NONE_ABORTED: Final = None
 """What readers of everything are told of aborted transactions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FetchParams:
     """The reader of a Fetch, and the settings that hold for all its partitions (FetchParams)."""
 
@@ -44,7 +44,7 @@ class FetchParams:
         return self.replica_id >= 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LogReadResult:
     """The answer for one partition. Settled: the partition has no more to tell until it moves.
 

@@ -4,7 +4,6 @@ The records stay where the socket put them until the log has written them; nothi
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
@@ -41,6 +40,7 @@ from wire.record_batch import (
     claims_transaction,
     parse_header,
 )
+from wire.values import frozen
 
 NO_ANSWER: Final = 0
 ABORTABLE_SINCE: Final = 11
@@ -140,7 +140,7 @@ async def handle(request: ProduceRequest, call: Call) -> ProduceResponse | Later
     return _response(appended)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Checked:
     """What has been found out of a batch before its turn.
 
@@ -221,7 +221,7 @@ def _response(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class ProduceLater(LaterAnswer):
     """The batches appended for one request, and the time by which its producer wants the answer."""
 

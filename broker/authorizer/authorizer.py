@@ -5,13 +5,13 @@ Every verdict is forgotten when an entry changes. Super users pass by all entrie
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from broker.authorizer.acl_index import GARBLED, AclIndex, Entries
 from broker.authorizer.verdict import Asker, address, is_allowed, is_allowed_somewhere
 from wire.acls import CLUSTER_NAME, SUPPORTED, Operation, ResourcePattern, ResourceType, bits_of
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ LONGEST_KEPT_CHARS: Final = 300
 """A longer name, which no topic can have, is decided anew each time: it came from a stranger."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AuthorizerSettings:
     """Kafka's `super.users` and `allow.everyone.if.no.acl.found`."""
 

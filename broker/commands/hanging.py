@@ -7,14 +7,14 @@ A hanging transaction holds up every read-committed consumer of its partition, f
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from wire.messages.describe_producers import DescribeProducersProducerState
 from wire.messages.describe_transactions import DescribeTransactionsState
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OpenTransaction:
     """A transaction that a partition's leader holds open."""
 

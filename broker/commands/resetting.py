@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 from wire.errors import ErrorCode
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 Offsets = Mapping[TopicPartition, int | ErrorCode]
 
@@ -16,31 +16,31 @@ _DURATION: Final = re.compile(r"(?P<count>[0-9]{1,9})(?P<unit>[smhd])")
 MOST_OFFSET: Final = (1 << 63) - 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class ToEarliest:
     """The first record that is left."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class ToLatest:
     """Behind the last record."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class ToOffset:
     """This offset, or the nearest that the log has."""
 
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class ShiftBy:
     """So many records on from the present position, or back where it is below zero."""
 
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class ToTime:
     """The first record whose time stamp is not older; the log's end where all are."""
 
@@ -50,7 +50,7 @@ class ToTime:
 Rule = ToEarliest | ToLatest | ToOffset | ShiftBy | ToTime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Move:
     """A partition's position before and after; `before` is None where the group had none."""
 

@@ -1,7 +1,7 @@
 """The controller's values: the cluster that it knows, the events, and the decisions on them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 from broker.zookeeper.tree import BrokerRegistration, LeaderAndIsr, TopicAssignment
 from wire.errors import ErrorCode
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 NO_LEADER: Final = -1
 UNKNOWN_BROKER_EPOCH: Final = -1
@@ -27,7 +28,7 @@ class PartitionAndReplica(NamedTuple):
     broker_id: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Cluster:
     """The whole cluster as the controller last knew it; `states` is what ZooKeeper holds.
 
@@ -100,14 +101,14 @@ class IsrChange(NamedTuple):
     recovery: int = RECOVERED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BrokersChanged:
     """These brokers are registered now; another epoch of the same id is another life of it."""
 
     live: Mapping[int, BrokerRegistration]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TopicFound:
     """A topic was created, has grown, or a new controller has read it."""
 
@@ -115,21 +116,21 @@ class TopicFound:
     assignment: TopicAssignment
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DeletionRequested:
     """Somebody wants the topic gone."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReplicasDeleted:
     """A broker has deleted these copies."""
 
     replicas: frozenset[PartitionAndReplica]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReplicasFailed:
     """A broker has answered for replicas that it was told of: the disks of some have failed."""
 
@@ -137,14 +138,14 @@ class ReplicasFailed:
     failed: frozenset[PartitionAndReplica]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DiskFailed:
     """Brokers lost a log folder: told of all their replicas, they answer which they still have."""
 
     brokers: frozenset[int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class IsrProposed:
     """A broker wants to change the in-sync replicas of partitions that it leads."""
 
@@ -152,14 +153,14 @@ class IsrProposed:
     changes: Mapping[TopicPartition, IsrChange]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ShutdownRequested:
     """A broker is about to leave and wants to lead nothing any more."""
 
     broker_id: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ElectionRequested:
     """Somebody, or the timer, wants an election."""
 
@@ -167,14 +168,14 @@ class ElectionRequested:
     partitions: frozenset[TopicPartition]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MoveRequested:
     """Partitions are to be held by these brokers; None cancels a move that is under way."""
 
     targets: Mapping[TopicPartition, tuple[int, ...] | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class UncleanAllowed:
     """These topics, and no others, may be led by a replica that was not in sync."""
 
@@ -203,7 +204,7 @@ class ApiError(NamedTuple):
     message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Decision:
     """The cluster as it will be, and what makes it so, to be done in this order.
 

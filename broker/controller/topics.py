@@ -5,7 +5,7 @@ Checks and error codes are those of Apache Kafka 3.9 (`ZkAdminManager`, `AdminZk
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Final
 from uuid import UUID
@@ -15,6 +15,7 @@ from broker.controller.placement import RacksIncomplete, place
 from broker.log.config import InvalidConfig, LogConfig
 from broker.zookeeper.tree import TopicAssignment
 from wire.errors import ErrorCode
+from wire.values import frozen
 
 MAX_NAME_LENGTH: Final = 249
 MAX_PARTITIONS: Final = 100_000
@@ -24,7 +25,7 @@ INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"}
 """Where something lies in them follows from how many partitions they have."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TopicSpec:
     """A topic as asked for. `partitions` and `replication_factor` -1 mean the broker's default."""
 
@@ -35,7 +36,7 @@ class TopicSpec:
     configs: Mapping[str, str | None] = field(default_factory=lambda: MappingProxyType({}))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Chances:
     """The random numbers of one placement, drawn by the caller."""
 

@@ -1,7 +1,6 @@
 """Groups as tools list, describe and delete them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from broker.groups.consumer.draft import tombstones
@@ -16,13 +15,14 @@ from wire.consumer_offsets import GroupMetadataKey
 from wire.errors import ErrorCode
 from wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from wire.messages.list_groups import ListedGroup
+from wire.values import frozen
 
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
 EMPTY: Final = frozenset({GroupState.EMPTY, ConsumerGroupState.EMPTY})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Filter:
     """Which groups to list; compared without regard to case, empty means all."""
 

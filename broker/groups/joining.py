@@ -1,6 +1,6 @@
 """JoinGroup: who may enter a group, under which id, and whether that begins a rebalance."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from broker.groups.answers import joined, refused_join
 from broker.groups.checks import membership_error
@@ -19,9 +19,10 @@ from broker.groups.write_operation import Ticket, WriteOperation
 from wire.consumer_offsets import GroupMetadataKey, GroupMetadataValue
 from wire.errors import ErrorCode
 from wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Joining:
     """One JoinGroup request: what it asks, who asks, and the id to give to a newcomer.
 

@@ -1,7 +1,6 @@
 """SyncGroup, Heartbeat and LeaveGroup: the life of a member within a generation."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from broker.groups.answers import assigned, refused_sync, synced
 from broker.groups.checks import generation_error, membership_error
@@ -16,9 +15,10 @@ from broker.groups.states import GroupState
 from broker.groups.write_operation import Ticket, WriteOperation
 from wire.consumer_offsets import GroupMetadataKey
 from wire.errors import ErrorCode
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Syncing:
     """One SyncGroup request; only the leader sends assignments, by member id."""
 
@@ -99,7 +99,7 @@ def heartbeat(
     return ErrorCode.NONE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Leaver:
     """A member that is to leave: by member id, or (an administrator) by instance id alone."""
 

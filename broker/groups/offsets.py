@@ -1,7 +1,6 @@
 """The offsets that groups have committed: the store, and who may write and delete in it."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -16,6 +15,7 @@ from broker.groups.write_operation import GroupRecord, WriteOperation
 from wire.consumer_offsets import NO_TIMESTAMP, OffsetKey, OffsetValue
 from wire.errors import ErrorCode
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 NO_RETENTION: Final = -1
 LAST_MS: Final = 2**63 - 1
@@ -82,7 +82,7 @@ class Offsets:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OffsetToCommit:
     """One offset to commit; `leader_epoch` is -1 when the client does not know it."""
 
@@ -93,7 +93,7 @@ class OffsetToCommit:
     metadata: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Committing:
     """One OffsetCommit request: by a member in its generation, or with neither.
 
@@ -110,7 +110,7 @@ class Committing:
     """Whether the request is of a version that members of the new protocol commit by (KIP-848)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CommittingInTransaction(Committing):
     """One TxnOffsetCommit request, in the open transaction of this producer."""
 

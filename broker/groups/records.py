@@ -26,6 +26,7 @@ from wire.consumer_offsets import (
 from wire.primitives import Buffer, MalformedMessage, Reader, read_int16
 from wire.record_batch import BatchHeader, Record, build_batch, iterate_records
 from wire.record_batch.building import BatchFields
+from wire.values import frozen
 
 BATCH_BYTES: Final = 512 * 1024
 """An operation of many records becomes several batches of about this size: no message limit is
@@ -100,7 +101,7 @@ class ControlType(IntEnum):
     COMMIT = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class UnreadableRecord:
     """A record that cannot be read, or contradicts itself: where it is, and why."""
 

@@ -1,10 +1,10 @@
 """The settings of the group coordinator, by Kafka's names and with Kafka's defaults."""
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from broker.config import BrokerConfig
+from wire.values import frozen
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 """How long a member that has never completed a join may wait for it.
@@ -36,7 +36,7 @@ class MigrationPolicy(Enum):
         return self in {MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ConsumerGroupSettings:
     """The part about groups of the new protocol (KIP-848)."""
 
@@ -49,7 +49,7 @@ class ConsumerGroupSettings:
     migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GroupSettings:
     """The part of a broker's configuration about groups; times in milliseconds, sizes in bytes."""
 

@@ -13,6 +13,7 @@ from broker.groups.settings import GroupSettings
 from broker.metadata_cache import TopicView
 from wire import consumer_group_records
 from wire.consumer_offsets import GroupMetadataKey, GroupMetadataValue, OffsetKey, OffsetValue
+from wire.values import frozen
 
 Ticket: TypeAlias = int
 """Stands for one request that waits for its answer, perhaps over many operations."""
@@ -37,7 +38,7 @@ class Topics(Protocol):
     def topics(self) -> Mapping[str, TopicView]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DeferredAnswer:
     """The response to one waiting request; given only when the operation's records are safe."""
 

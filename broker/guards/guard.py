@@ -1,13 +1,14 @@
 """The form of a guard, and what several of them share."""
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from broker.authorizer.authorizer import EVERY_RIGHT
 from broker.context import Call, Handler
 from broker.fairness import Turns
 from wire.acls import Operation, ResourceType
+from wire.values import frozen
 
 T = TypeVar("T")
 
@@ -26,7 +27,7 @@ class AskedRight(NamedTuple):
         return f"{self.operation.name} of {self.kind.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Guard:
     """How an API is guarded, and all rights that may be asked about."""
 

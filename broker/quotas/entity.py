@@ -6,11 +6,11 @@
 Names are URL-encoded there (Kafka's Sanitizer); `<default>` is not.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
 from broker.zookeeper.tree import decode_user, encode_user
+from wire.values import frozen
 
 
 class Default(Enum):
@@ -38,7 +38,7 @@ QUOTAS: Final = RATES | {REQUEST_PERCENTAGE, MUTATION_RATE}
 IP_QUOTAS: Final = frozenset({"connection_creation_rate"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class QuotaEntity:
     """Who has a quota."""
 

@@ -4,18 +4,18 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 from broker.quotas.entity import DEFAULT, IP_QUOTAS, QUOTAS, QuotaEntity
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
 NO_QUOTAS: Final[Mapping[str, float]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Bucket:
     """Those who share what one quota allows; None stands for whoever."""
 

@@ -34,6 +34,7 @@ from wire.net.errors import NetworkFault
 from wire.net.pool import ConnectionPool
 from wire.net.transport import Address
 from wire.record_batch import Buffer
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ QUIET_ERRORS: Final = frozenset(
 """The leader, or this broker, has not heard the controller's newest word yet."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FetcherSettings:
     """Kafka's `replica.*` settings."""
 

@@ -10,11 +10,12 @@ for min.insync.replicas. Times are milliseconds of one monotonic clock, given as
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Final
 
 from broker.replication.leadership import Leadership
+from wire.values import frozen
 
 UNKNOWN: Final = -1
 NEVER_MS: Final = -(2**62)
@@ -82,7 +83,7 @@ class Follower:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PendingIsrChange:
     """An ISR that the leader has asked the controller for; its answer is not known yet."""
 
@@ -94,7 +95,7 @@ class PendingIsrChange:
     since may have lost with his disk what he is to join for (KIP-903)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class IsrRules:
     """The rules by which a leader judges its followers for the ISR."""
 

@@ -29,6 +29,7 @@ from wire.messages.alter_partition import (
 from wire.net.errors import NetworkFault
 from wire.net.pool import ConnectionPool
 from wire.net.transport import Address
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ class IsrCounts:
     expands: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Asked:
     partition: Partition
     change: PendingIsrChange

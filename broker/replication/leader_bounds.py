@@ -1,6 +1,5 @@
 """Where a leader's log begins and ends, asked by a follower that is outside of it."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from wire.errors import ErrorCode
@@ -10,12 +9,13 @@ from wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from wire.net.connection import Connection
+from wire.values import frozen
 
 _LATEST: Final = -1
 _EARLIEST: Final = -2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LeaderBounds:
     """The leader's log."""
 

@@ -1,13 +1,14 @@
 """The leadership of one partition, as the controller says it."""
 
-from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
+
+from wire.values import frozen
 
 NO_LEADER: Final = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Leadership:
     """One partition's state, as LeaderAndIsr and AlterPartition tell it."""
 

@@ -8,8 +8,9 @@ High watermarks never decide: a follower's is older than its leader's, so what l
 committed.
 """
 
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+from wire.values import frozen
 
 UNKNOWN: Final = -1
 
@@ -24,7 +25,7 @@ class Epochs(Protocol):
         """Return (the largest epoch not above `epoch`, where it ended); (-1, -1) when unknown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Divergence:
     """The leader's word: our common history reaches at most to the end of this epoch there."""
 

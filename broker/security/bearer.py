@@ -7,7 +7,6 @@ This module takes 20 MiB of libraries, so only listeners that take tokens import
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import jwt
@@ -16,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from broker.security.settings import TokenRules
 from broker.security.token_exchange import TokenOwner, TokenRefused
+from wire.values import frozen
 
 ALGORITHMS: Final[Mapping[str, str]] = {"RSA": "RS256", "EC": "ES256"}
 """By the kind of key. Keys that both sides know (HS256), and none at all, are not taken."""
@@ -31,7 +31,7 @@ class BadKeys(ValueError):
     """A file that is no JWKS, or has no key that could be used."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class VerificationKey:
     """A public key of the issuer."""
 

@@ -7,7 +7,7 @@ clients of that listener prove nothing, as ever.
 """
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from broker.listeners import Listener
@@ -16,6 +16,7 @@ from broker.security.gate import Gate
 from broker.security.scram import credential_of
 from broker.security.settings import JaasLogin, ListenerSettings, inter_broker_security
 from wire.net.security import Mechanism, Sasl
+from wire.values import frozen
 
 NAME: Final = "broker"
 """The name by which all brokers know the secret."""
@@ -29,7 +30,7 @@ def new_secret() -> str:
     return secrets.token_urlsafe(_SECRET_BYTES)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ClusterBrokers:
     """What makes a peer a broker: its principal, or the secret."""
 

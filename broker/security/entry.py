@@ -2,7 +2,6 @@
 
 import math
 import socket
-from dataclasses import dataclass
 from typing import Final
 
 import trio
@@ -13,13 +12,14 @@ from broker.security.gate import ANONYMOUS, Gate, Passage
 from broker.security.settings import ListenerSecurity
 from broker.security.tls import HandshakeFailed, TlsPeer, renewed_context
 from runtime.process.clock import wall_ms
+from wire.values import frozen
 
 AUTHENTICATE_WITHIN_S: Final = 30.0
 """From being accepted to being known. Kafka has no such limit, only the one of idle connections,
 and a stranger who says a little now and then would never be one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class IncomingConnection:
     """A connection that came in.
 

@@ -11,7 +11,6 @@ Anything else ends the connection, as Kafka's SaslServerAuthenticator does it.
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -34,6 +33,7 @@ from wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResp
 from wire.net.security import Mechanism
 from wire.request_headers import decode_request_header
 from wire.schema import Piece, decode_prefix
+from wire.values import frozen
 
 ANONYMOUS: Final = "User:ANONYMOUS"
 HANDSHAKE: Final = SaslHandshakeRequest.API_KEY
@@ -61,7 +61,7 @@ class AuthenticationFailed(Exception):
     """The client is not let in; the message is for our log, and for Kafka's clients."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Step:
     """An answer of the gate; `refusal` says why the connection ends then, after the delay."""
 

@@ -9,9 +9,11 @@ of Kafka's SslPrincipalMapper; patterns are Python's, which take what Java's usu
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Final
+
+from wire.values import frozen
 
 _RULE: Final = re.compile(
     r"\s*(?:(?P<default>DEFAULT)|RULE:(?P<pattern>(?:\\.|[^\\/])*)/"
@@ -23,7 +25,7 @@ _LETTERS: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Rule:
     """One rule; without a pattern it is DEFAULT."""
 
@@ -50,7 +52,7 @@ class Rule:
         return _LETTERS[self.letters](_REFERENCE.sub(referred, self.replacement))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class PrincipalRules:
     """The rules of one listener, in order."""
 

@@ -14,11 +14,12 @@ import binascii
 import hashlib
 import hmac
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from wire.net.scram import HASHES, LEAST_ITERATIONS
 from wire.net.security import Mechanism
+from wire.values import frozen
 
 MOST_ITERATIONS: Final = 16_384
 """Kafka's own limit (ScramMechanism, KIP-554)."""
@@ -45,7 +46,7 @@ class Garbled(ValueError):
     """A client's message, or a stored credential, is not of the right form."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ScramCredential:
     """The credential that is kept of one password for one mechanism."""
 
@@ -110,7 +111,7 @@ def nobody(mechanism: Mechanism, username: str, secret: bytes) -> ScramCredentia
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ClientFirst:
     """How a client begins: who it wants to be, and its nonce."""
 
@@ -136,7 +137,7 @@ def parse_client_first(message: bytes) -> ClientFirst:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Challenge:
     """Our answer to the first message, and what the proof is held against."""
 

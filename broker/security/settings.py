@@ -13,7 +13,7 @@ users that are let in; with SCRAM they are written to ZooKeeper at the start, wh
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Protocol
@@ -22,6 +22,7 @@ from broker.listeners import Listener
 from broker.security.principal_mapping import DEFAULT_RULES, PrincipalRules
 from wire.net.scram import HASHES
 from wire.net.security import Mechanism, Sasl, Security, Tls
+from wire.values import frozen
 
 LISTENER_PREFIX: Final = "listener.name."
 JAAS: Final = "sasl.jaas.config"
@@ -68,7 +69,7 @@ class BadSecurity(ValueError):
         self.key = key
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Secret:
     """A setting that nobody is shown."""
 
@@ -78,7 +79,7 @@ class Secret:
         return "[hidden]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class JaasLogin:
     """A JAAS line: what we log in with, and who may log in here, by name."""
 
@@ -87,7 +88,7 @@ class JaasLogin:
     users: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ServerTls:
     """PEM files (KIP-651): key and certificates in one file, trusted authorities in the other.
 
@@ -102,7 +103,7 @@ class ServerTls:
     principals: PrincipalRules = DEFAULT_RULES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TokenRules:
     """What a token has to say of itself; `jwks` has the keys that it may be signed with."""
 
@@ -114,7 +115,7 @@ class TokenRules:
     clock_skew_s: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ListenerSecurity:
     """The TLS and SASL that one listener asks of its clients."""
 

@@ -1,10 +1,11 @@
 """What a client of OAUTHBEARER says to a broker (RFC 7628, 3.1), and what is made of it. Pure."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Protocol
 
 from wire.net.oauthbearer import MOST_TOKEN_BYTES, is_token
+from wire.values import frozen
 
 REFUSAL: Final = b'{"status":"invalid_token"}'
 """Kafka's answer. The client says that it has heard so, and is told why then."""
@@ -24,7 +25,7 @@ class GarbledBearer(ValueError):
     """A message that is none of OAUTHBEARER."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ShownToken:
     """A client's first message."""
 
@@ -32,7 +33,7 @@ class ShownToken:
     authorization_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TokenOwner:
     """The owner of a token that holds.
 

@@ -7,7 +7,6 @@ coordinator begins anew where this one dies.
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -31,6 +30,7 @@ from wire.errors import ErrorCode
 from wire.record_batch import CorruptBatch
 from wire.topic_partition import TopicPartition
 from wire.transaction_state import TransactionMetadata, TransactionStatus
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ Decide: TypeAlias = Callable[[Transactions, int], TransactionDecision]
 """Given the transactions and the time of day in milliseconds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class InitProducer:
     """One InitProducerId; `expected` is who asks, if it is somebody already."""
 

@@ -11,13 +11,14 @@ decided in `ending`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
 from wire.errors import ErrorCode
 from wire.topic_partition import TopicPartition
 from wire.transaction_state import TransactionMetadata, TransactionStatus
+from wire.values import frozen
 
 NO_EPOCH: Final = -1
 NO_ID: Final = -1
@@ -43,7 +44,7 @@ ENDING: Final = frozenset({_S.PREPARE_COMMIT, _S.PREPARE_ABORT})
 AT_REST: Final = frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Producer:
     """A producer as it names itself, or as it is told."""
 
@@ -51,7 +52,7 @@ class Producer:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Decided:
     """The code to be answered, and what is to be kept from now on; None where nothing changes."""
 

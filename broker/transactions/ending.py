@@ -11,7 +11,7 @@ of the transaction that follows. Rules and codes are those of TransactionCoordin
 in Apache Kafka 4.0.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from broker.transactions.decisions import (
@@ -26,12 +26,13 @@ from broker.transactions.decisions import (
 )
 from wire.errors import ErrorCode
 from wire.transaction_state import BUMPS_EPOCH, TransactionMetadata, TransactionStatus
+from wire.values import frozen
 
 _S: Final = TransactionStatus
 _COMPLETE: Final = frozenset({_S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EndAsked:
     """One EndTxn; `bumps_epoch` where its client is of transaction version 2."""
 

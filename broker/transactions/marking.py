@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 import trio
@@ -24,6 +23,7 @@ from wire.net.errors import NetworkFault
 from wire.net.pool import ConnectionPool
 from wire.topic_partition import TopicPartition
 from wire.transaction_state import by_topic
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ REPLACED: Final = frozenset(
 """A later coordinator has spoken: whatever is left to do is its."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TransactionEnd:
     """How a producer's transaction ends, in the word of a coordinator of that epoch."""
 

@@ -1,15 +1,15 @@
 """The settings of the transaction coordinator, by Kafka's names and with Kafka's defaults."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from broker.config import BrokerConfig
+from wire.values import frozen
 
 MOST_ID_BYTES: Final = 32_767
 """The longest transactional id, in UTF-8, that a record of `__transaction_state` can hold."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TransactionSettings:
     """The part of a broker's configuration about transactions; times in milliseconds.
 

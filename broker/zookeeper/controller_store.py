@@ -7,7 +7,7 @@ while it looked away gets BadVersion and nothing is changed.
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Final
 
@@ -26,6 +26,7 @@ from runtime.coordination.zookeeper import (
     ZooKeeper,
 )
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ PER_TRANSACTION: Final = 250
 """Operations; ZooKeeper takes a megabyte (`jute.maxbuffer`)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ControllerEpoch:
     """The epoch of one controller: it may write as long as the epoch's node keeps this version."""
 

@@ -7,7 +7,7 @@ import base64
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import quote, unquote
@@ -15,6 +15,7 @@ from uuid import UUID
 
 from broker.listeners import Listener, SecurityProtocol
 from runtime.untrusted_json import LARGEST_INT32, read_json, text, whole_number
+from wire.values import frozen
 
 BROKERS: Final = "/brokers/ids"
 TOPICS: Final = "/brokers/topics"
@@ -59,7 +60,7 @@ class MalformedNode(ValueError):
     """A node that is not in Kafka's form; the message names its path."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BrokerRegistration:
     """The registration of a live broker. `epoch` is the node's creation zxid, as in Kafka.
 
@@ -81,7 +82,7 @@ class BrokerRegistration:
         return self.endpoints or (Listener(name="PLAINTEXT", host=self.host, port=self.port),)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TopicAssignment:
     """Which brokers hold which partition, the preferred leader first.
 
@@ -109,7 +110,7 @@ class TopicAssignment:
         return tuple(broker for broker in self.replicas[index] if broker not in removed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LeaderAndIsr:
     """The leader and the ISR of a partition; `leader` is -1 when nobody can lead."""
 
@@ -125,7 +126,7 @@ class LeaderAndIsr:
     """When ZooKeeper took what a new controller has read, on the scale of broker epochs, or -1."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ProducerIdBlock:
     """The newest range of producer ids handed to a broker, both ends included."""
 

@@ -7,7 +7,6 @@ A node that cannot be read is a hold as well: somebody has put it there.
 """
 
 import json
-from dataclasses import dataclass
 from typing import Final, Self
 
 from failover.journal.commands_given import GivenCommand, given_here
@@ -15,6 +14,7 @@ from runtime.coordination.witness import WitnessPaths
 from runtime.coordination.zookeeper import BadVersion, NodeExists, NoNode, ZooKeeper
 from runtime.process.output import escaped
 from runtime.untrusted_json import read_json, text
+from wire.values import frozen
 
 MOST_CHARACTERS: Final = 500
 """Of a reason."""
@@ -24,7 +24,7 @@ class BadReason(ValueError):
     """The reason of a hold cannot be kept; the message says why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Hold:
     """Somebody wants no promotion now; `garbled` says what is wrong with a node nobody can read."""
 

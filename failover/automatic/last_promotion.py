@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from failover.journal.journal import Journal
 from failover.journal.steps import PromotionState
+from wire.values import frozen
 
 
 def last_word_ms(journal: Journal) -> int:
@@ -13,7 +14,7 @@ def last_word_ms(journal: Journal) -> int:
     return max([journal.started_ms, journal.switched_ms or 0, *steps])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Clocks:
     """What time it is for this machine and for the witness, and when that wrote the last journal.
 

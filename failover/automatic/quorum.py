@@ -23,6 +23,7 @@ from failover.automatic.hold import Hold
 from failover.automatic.votes import Sight, Vote
 from runtime.configuration.automatic_section import AutomaticConfig
 from runtime.coordination.witness import ActiveSite
+from wire.values import frozen
 
 STALE_MS: Final = 15_000
 """A vote that was not seen to go on for so long is missing, and begins anew when it goes on."""
@@ -41,7 +42,7 @@ class InTheWay(StrEnum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Obstacle:
     """Nothing is promoted now; `reason` is one line."""
 
@@ -49,7 +50,7 @@ class Obstacle:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Agreement:
     """These voters have agreed for long enough: `site` may be promoted."""
 
@@ -60,7 +61,7 @@ class Agreement:
 Verdict: TypeAlias = Agreement | Obstacle
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Circumstances:
     """What else counts, as the witness has it."""
 

@@ -1,16 +1,16 @@
 """Steps of a promotion that nobody has commanded: each asks first whether it may still go on."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from failover.journal.execute import Effects, Note, StepFailed, StepOutcome
 from failover.journal.facts import Facts
 from failover.journal.journal import Journal
 from failover.journal.lease import Lease
 from failover.journal.steps import StepName, is_switched
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StoppableEffects:
     """Does steps as `Effects` does; before and behind each, up to the switch, it asks."""
 

@@ -24,6 +24,7 @@ from runtime.coordination.witness import WitnessPaths
 from runtime.coordination.zookeeper import ZooKeeper
 from runtime.process.output import escaped
 from runtime.untrusted_json import read_json, text, whole_number
+from wire.values import frozen
 
 MOST_CHARACTERS: Final = 500
 """Of a reason in a vote."""
@@ -40,7 +41,7 @@ class Sight(StrEnum):
     """Anything else: the standby is not healthy, or the active site refuses us."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Vote:
     """One look of a voter."""
 

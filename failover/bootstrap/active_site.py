@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import trio
@@ -20,6 +20,7 @@ from runtime.process.fault_note import FaultNote
 from runtime.process.tasks import background_tasks
 from runtime.set_option import set_option
 from wire.net import Cluster
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ TRY_AGAIN_S: Final = 1.0
 ASK_TIMEOUT_S: Final = 2.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class ShownSite:
     """The site that clients are shown, and of which epoch; or why they are shown none."""
 

@@ -8,7 +8,7 @@ what the active site says for outdated.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
@@ -23,6 +23,7 @@ from wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinat
 from wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from wire.net.transport import Address
 from wire.primitives import Buffer
+from wire.values import frozen
 
 NO_EPOCH: Final = -1
 NO_NODE: Final = -1
@@ -56,7 +57,7 @@ class NoPort(ValueError):
     """A broker whose id is beyond the ports that there are; the message names the key to change."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class BrokerPorts:
     """Where clients reach each broker: broker n at the n-th port, counted from 0."""
 
@@ -73,7 +74,7 @@ class BrokerPorts:
         return self.host, self.ports[node_id]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class BrokerNames:
     """Where clients reach each broker: by a name for each, all at one port."""
 

@@ -12,7 +12,7 @@ active, after the answers to what was written are here.
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 from struct import Struct
 from types import MappingProxyType
@@ -58,6 +58,7 @@ from wire.messages.sasl_handshake import SaslHandshakeRequest
 from wire.net.rights import Right
 from wire.request_headers import decode_request_header
 from wire.schema import decode_prefix
+from wire.values import frozen
 
 MOST_REQUEST_BYTES: Final = 100 * 1024 * 1024
 """As Kafka's own socket.request.max.bytes."""
@@ -101,7 +102,7 @@ NOT_SPOKEN: Final[Mapping[str, str]] = MappingProxyType(
 SHOWN_ID: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Expected:
     """One request under way; `answer` is ours, where the broker does not hear of the request."""
 
@@ -132,7 +133,7 @@ class ForwardingCounts:
         """Produce requests whose answers did not come before their connection ended by a switch."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Forwarding:
     """What all forwarded connections share."""
 

@@ -11,7 +11,6 @@ not take a client for this program.
 
 import ssl
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
 
 import trio
@@ -22,12 +21,13 @@ from wire.net.errors import AuthenticationFailed, BrokerUnreachable
 from wire.net.tls import tls_name
 from wire.net.tls_context import reason_of
 from wire.net.transport import Address, connect_socket
+from wire.values import frozen
 
 CONNECT_TIMEOUT_S: Final = 3.0
 """For one broker: a lost site's addresses may swallow what is sent to them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class IdleLimits:
     """How long a connection may be silent, in either direction."""
 

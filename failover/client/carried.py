@@ -1,14 +1,15 @@
 """The positions that a consumer takes along from site to site. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from offset_translation.offset_map import OffsetMap
 from offset_translation.translation import translate_clamped
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Carried:
     """Positions (the next record not yet read) in the offsets of the site they were gained on."""
 

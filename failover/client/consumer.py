@@ -32,7 +32,6 @@ would find another end, behind what was written there before it had joined.
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -59,6 +58,7 @@ from failover.client.site_reader import open_reader
 from runtime.configuration.config import ClusterConfig, Configuration
 from runtime.coordination.witness import ActiveSite
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ HAND_OVER_TIMEOUT_S: Final = 3.0
 HAND_OVER_LOOK_S: Final = 0.02
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RebalanceCallbacks:
     """The application's, each called with the SiteConsumer and the partitions.
 

@@ -8,7 +8,6 @@ back.
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Final, TypeAlias
 
@@ -26,6 +25,7 @@ from failover.client.faults import STATE, TIMED_OUT, offset_of, partition_of
 from failover.client.site_login import SiteLogin
 from runtime.configuration.config import ClusterConfig
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ SERVE_S: Final = 0.02
 RESET: Final = "auto.offset.reset"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Terms:
     """The behaviour of a membership, the same at every site.
 

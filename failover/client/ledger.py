@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 T = TypeVar("T")
 Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
@@ -22,7 +23,7 @@ RECORD_OVERHEAD_BYTES: Final = 200
 """Roughly what a record costs beyond its key, value and headers, here and in librdkafka."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Content:
     """The identity of a record: everything that travels but the offset."""
 

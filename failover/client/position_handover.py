@@ -10,19 +10,19 @@ again.
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Self
 
 from failover.client.carried import Carried
 from runtime.untrusted_json import LARGEST_INT32, read_json, text, whole_number
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 
 class HandoverGarbled(ValueError):
     """A member's node holds something else than its JSON."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Handover:
     """The progress of one member on `site` when the site of `epoch` became active."""
 

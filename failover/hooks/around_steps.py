@@ -10,7 +10,7 @@ and only when the source takes writes again. One that fails then is told of, and
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 
 import trio
@@ -28,9 +28,10 @@ from runtime.configuration.topic_sets import DEFAULT_SET
 from runtime.process.clock import uptime_ms
 from runtime.process.tasks import background_tasks
 from runtime.set_option import set_option
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HookedEffects:
     """Does the steps of a promotion, and calls the hooks around them, as `Effects` does."""
 

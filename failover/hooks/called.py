@@ -1,10 +1,10 @@
 """How hooks ended, as the journal has it and as reports say it. Pure."""
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from failover.journal.journal import Journal
 from failover.journal.steps import StepName
+from wire.values import frozen
 
 CALLED: Final = "hooks"
 """The fact of a step that says how its hooks ended."""
@@ -12,7 +12,7 @@ TAKEN_BACK: Final = "hooks_taken_back"
 """The fact of the step that is taken back last."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Called:
     """How the calls of one hook ended."""
 

@@ -9,7 +9,6 @@ import base64
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import quote
@@ -18,11 +17,12 @@ from failover.journal.journal import Journal
 from failover.journal.steps import is_switched
 from runtime.configuration.hooks_section import HookConfig
 from runtime.configuration.topic_sets import DEFAULT_SET
+from wire.values import frozen
 
 PREFIX: Final = "KAFKA_DR_"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Occasion:
     """One hook at one point of one promotion; every repetition of the call is told the same."""
 

@@ -7,12 +7,13 @@ import os
 import pwd
 import socket
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Final, Self
 
 from runtime.process.output import escaped
 from runtime.untrusted_json import text, whole_number
+from wire.values import frozen
 
 MOST_KEPT: Final = 20
 """The first one and the last ones: a promotion that dies again and again gets many."""
@@ -20,7 +21,7 @@ BY_SERVE: Final = "failover serve:"
 """Stands before what `failover serve` does of itself about a promotion without a controller."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GivenCommand:
     """One command; `what` is as it was typed, `user` has the person behind sudo too."""
 

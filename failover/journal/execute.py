@@ -7,7 +7,7 @@ the same next action; every effect may be repeated.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol, TypeAlias, assert_never
 
 from failover.journal.facts import Facts
@@ -33,6 +33,7 @@ from failover.journal.steps import (
     next_action,
     to_repeat,
 )
+from wire.values import frozen
 
 
 class StepFailed(Exception):
@@ -46,7 +47,7 @@ class RollbackStuck(Exception):
     """Something could not be taken back; the promotion stays unfinished and can be run again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StepOutcome:
     """The trace of a finished step in the journal."""
 
@@ -85,7 +86,7 @@ class JournalStore(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StepReport:
     """One line of the report: a step that ended, and how. Duration in milliseconds."""
 
@@ -96,7 +97,7 @@ class StepReport:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Executor:
     """The loop and its surroundings: journal, effects, clock, and the listener of its reports."""
 

@@ -16,11 +16,12 @@ All other facts are for people: offsets, groups, counts.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Self, TypeAlias
 from uuid import UUID
 
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 JsonValue: TypeAlias = (
     "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
@@ -32,7 +33,7 @@ class FactsMalformed(ValueError):
     """A fact that decides something is not what its step writes; the message names its key."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PreflightFacts:
     """What moves, and what to restore on the target."""
 
@@ -65,7 +66,7 @@ class PreflightFacts:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FenceFacts:
     """What the fence on the source has closed."""
 
@@ -82,7 +83,7 @@ class FenceFacts:
         return cls(topics=_counts(facts, "topics"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DrainFacts:
     """Where the source's logs began and ended behind the fence."""
 
@@ -100,7 +101,7 @@ class DrainFacts:
         return cls(starts=_offsets(facts, "starts"), ends=_offsets(facts, "ends"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SealFacts:
     """Which topics of the source the sealed copies are of."""
 
@@ -121,7 +122,7 @@ class SealFacts:
             raise FactsMalformed(f"source_ids holds more than topic ids: {listed!r}") from None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GroupFacts:
     """Where groups stood on the target once they had been moved; not of all, if there are many."""
 

@@ -34,7 +34,7 @@ would be longer than anybody reads is refused beforehand (`failover.journal.jour
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -68,6 +68,7 @@ from runtime.coordination.long_document import (
 )
 from runtime.untrusted_json import LARGEST_INT32, read_json, text, whole_number
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 ELSEWHERE: Final = "in parts"
 """The partitions in a head whose partitions lie in parts."""
@@ -87,7 +88,7 @@ class JournalUnreadable(ValueError):
     """The document is not a journal that this program understands; says what is wrong with it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PartitionEnds:
     """Where one partition stood at the switch. Offsets are exclusive ends."""
 
@@ -98,7 +99,7 @@ class PartitionEnds:
     source_end: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StepRecord:
     """One step as the journal knows it. Times are wall-clock milliseconds."""
 
@@ -109,7 +110,7 @@ class StepRecord:
     facts: Facts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Journal:
     """Everything a controller needs in order to go on with a promotion it did not begin."""
 

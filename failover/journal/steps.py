@@ -14,9 +14,10 @@ at once (`is_look_fresh`). `confirm` looks behind the switch, and says what has 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from wire.values import frozen
 
 
 class PromotionKind(StrEnum):
@@ -134,21 +135,21 @@ LOOK_IS_FRESH_MS: Final = 2_000
 """The switch follows the end of `verify-fence` within this time, or it is looked again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Run:
     """Do this step (again: every step is idempotent)."""
 
     step: StepName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Undo:
     """Take back what this step did."""
 
     step: StepName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Finish:
     """Nothing is left to do; the promotion ends in this state."""
 
@@ -179,7 +180,7 @@ def next_action(
     return Finish(state=PromotionState.ROLLED_BACK)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Repeat:
     """What a controller does first that takes a promotion over: take back, then do again."""
 

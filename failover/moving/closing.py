@@ -1,7 +1,6 @@
 """The source of a promotion closed for writes, with all that the flow takes from it."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from functools import partial
 
 from failover.journal.execute import StepFailed
@@ -19,9 +18,10 @@ from failover.sites.shared_fence import SharedFence
 from failover.sites.site import Site, client_let_through
 from runtime.configuration.config import FlowConfig
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SourceClosing:
     """Closes what a flow takes from its source; every method may be repeated.
 

@@ -1,7 +1,6 @@
 """Wait until everything that a fenced source holds is on the target."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -18,11 +17,12 @@ from failover.sites.unbelieved import UnbelievedWatch
 from wire.net import NetworkFault
 from wire.net.side_by_side import ask_both
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 DRAIN_POLL_S: Final = 0.05
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SourceLogs:
     """Where the source's logs begin and end behind the fence."""
 

@@ -7,7 +7,7 @@ that later steps rely on are typed (`failover.journal.facts`).
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
@@ -60,6 +60,7 @@ from runtime.coordination.witness import WitnessGarbled
 from wire.net import NetworkFault
 from wire.net.side_by_side import ask_both
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -73,7 +74,7 @@ LOST_SOURCE_TIMEOUT_S: Final = 3.0
 """A source that was given up is asked for so long to close itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PromotionEffects:
     """The effects of one promotion, done only while the lease is certain."""
 

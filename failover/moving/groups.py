@@ -25,6 +25,7 @@ from wire.net.operations import (
 )
 from wire.net.side_by_side import ask_both
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 V = TypeVar("V", bound=JsonValue)
 GroupOffsets: TypeAlias = Mapping[TopicPartition, GroupOffset]
@@ -63,7 +64,7 @@ def fitting(entries: Mapping[str, V], room: int) -> dict[str, V]:
     return fitted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Moved:
     """One group after its move: its positions on the target, and what was left, with the reason."""
 
@@ -78,7 +79,7 @@ class Moved:
     """How many source offsets are read again where the exact position is not known, at most."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BothMaps:
     """The maps of the flow and of the other direction; the latter only where they are bounded."""
 

@@ -1,7 +1,7 @@
 """The target of a promotion opened for writes, or closed again as it was before."""
 
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from failover.journal.execute import StepFailed
 from failover.journal.facts import Facts
@@ -17,9 +17,10 @@ from failover.sites.slipped import find_appended
 from runtime.set_option import set_option
 from wire.net import NetworkFault
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TargetOpening:
     """Opens the target of a flow; every method may be repeated."""
 

@@ -1,7 +1,7 @@
 """A promotion's seals: the map says where each mirrored log ends, and each goes on by itself."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from failover.journal.execute import Note, StepFailed, StepOutcome
 from failover.journal.facts import Facts, SealFacts
@@ -25,9 +25,10 @@ from offset_translation.topic_identity import NO_ID
 from runtime.configuration.config import FlowConfig
 from wire.net import NetworkFault
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Seals:
     """Those of one promotion; setting and taking them back may be repeated at any time."""
 

@@ -6,16 +6,16 @@ them as lost; but it names them, because whoever moves will not find them.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 SHOWN: Final = 5
 """So many partitions are shown line by line, those that leave most first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KeptOnSource:
     """One partition's records before the flow's start."""
 

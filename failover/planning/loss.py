@@ -17,18 +17,19 @@ know.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from runtime.configuration.failover_section import LossBudget
 from runtime.coordination.known_ends import UNSEEN_MS, KnownEnd, KnownEnds
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 SHOWN: Final = 10
 """So many partitions are shown line by line, those that lose most first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PartitionLoss:
     """What one partition loses. None is not known, and not nothing."""
 
@@ -60,7 +61,7 @@ class PartitionLoss:
         return self.records is not None and self.seconds is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Loss:
     """What all partitions lose; `age_s` is how old the news are, None where there are none.
 

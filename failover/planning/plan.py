@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, TypeAlias, assert_never
 
 from failover.automatic.hold import Hold
@@ -16,12 +16,13 @@ from runtime.configuration.failover_section import NO_LIMIT, LossBudget
 from runtime.rights.outlook import Outlook
 from runtime.set_option import set_option
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 RISKS_NAMED: Final = 5
 """More of each kind are counted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SiteView:
     """One cluster as it was seen.
 
@@ -39,7 +40,7 @@ class SiteView:
     """Which groups would be cut in two with their sets of topics, and what to do; None if none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SitesView:
     """Everything a plan depends on.
 
@@ -102,7 +103,7 @@ class SitesView:
     """Whose sites these are, in a file with sets."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PromotionRequest:
     """The operator's request.
 
@@ -119,7 +120,7 @@ class PromotionRequest:
     despite_hold: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Plan:
     """A promotion that may begin. `lag` is in records, None when the source cannot tell.
 
@@ -160,7 +161,7 @@ class Plan:
     """Which applications the target would refuse."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Resume:
     """The same promotion was begun and not finished: go on with it."""
 

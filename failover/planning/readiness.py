@@ -1,14 +1,15 @@
 """Whether a planned promotion could begin now, and would close the active site at once. Pure."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from failover.planning.loss import Loss, beyond_budget
 from failover.planning.plan import Decision, Plan, Resume
 from failover.planning.refusal import Cause, Refusal
 from runtime.configuration.failover_section import FailoverConfig, LossBudget
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Readiness:
     """What is in the way of promoting a site now; nothing where `cause` is None."""
 
@@ -30,7 +31,7 @@ class Readiness:
         return self.cause is None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class IfLost:
     """What `promote --source-lost` would give up, or by what it would be refused."""
 

@@ -1,7 +1,9 @@
 """Why a promotion may not begin: a line for people, and a word for metrics. Pure."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
+
+from wire.values import frozen
 
 
 class Cause(StrEnum):
@@ -35,7 +37,7 @@ class Cause(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Refusal:
     """The promotion may not begin; `reason` is one line that names what is in the way."""
 

@@ -5,17 +5,18 @@ It rests on what the load has seen and on both sites' logs, and on nothing that 
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from typing import Any, Final, Self, TypeAlias
 
 from failover.rehearsal.seen import LoadSeen, Sighting
 from runtime.untrusted_json import whole_number
+from wire.values import frozen
 
 Numbers: TypeAlias = Mapping[int, Sequence[int]]
 """The numbers of a rehearsal's records on a site, by partition, as they lie there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LoadVerdict:
     """Counts of records; all but the first are zero where nothing went wrong."""
 

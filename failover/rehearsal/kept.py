@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -11,6 +11,7 @@ from failover.journal.lease import Lease, LeaseHeld, hold_lease
 from failover.rehearsal.outcome import Rehearsal, RehearsalState, RehearsalUnreadable
 from runtime.coordination.witness import WitnessPaths
 from runtime.coordination.zookeeper import NodeExists, NoNode, ZooKeeper
+from wire.values import frozen
 
 MOST_REHEARSALS: Final = 20
 DIED: Final = "whoever ran it has died, or lost the witness"
@@ -52,7 +53,7 @@ async def _read(zookeeper: ZooKeeper, paths: WitnessPaths) -> list[Rehearsal]:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RehearsalStore:
     """Writes rehearsals, for as long as its session holds the right to run one."""
 

@@ -1,19 +1,19 @@
 """What keeps a rehearsal from beginning, as one list of reasons. Pure."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from failover.automatic.hold import Hold
 from failover.journal.journal import Journal
 from runtime.configuration.topic_sets import REHEARSAL_SET
 from runtime.set_option import set_option
+from wire.values import frozen
 
 
 class CannotRehearse(Exception):
     """This file and this site allow no rehearsal; the message says what to do."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RehearsalView:
     """Everything that the beginning of a rehearsal depends on."""
 

@@ -13,7 +13,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import StrEnum
 from typing import Any, Self
 
@@ -23,6 +23,7 @@ from failover.rehearsal.judgement import WORDS, LoadVerdict, standstill_ms
 from failover.rehearsal.seen import LoadSeen
 from failover.view.promotion_report import closed_ms, phases
 from runtime.untrusted_json import read_json, text, whole_number
+from wire.values import frozen
 
 
 class RehearsalUnreadable(ValueError):
@@ -40,7 +41,7 @@ class RehearsalState(StrEnum):
     """Whoever did it died; the next one takes the set back first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RehearsedLeg:
     """The promotion to a site; `writers_ms` and `readers_ms` say how long applications stood."""
 
@@ -80,7 +81,7 @@ def leg_of(journal: Journal, seen: LoadSeen, began_ms: int) -> RehearsedLeg:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SetOutlook:
     """Whether a set of applications could be promoted to a site now; None where nobody knows."""
 
@@ -103,7 +104,7 @@ class SetOutlook:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rehearsal:
     """One rehearsal; numbers grow by one."""
 

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -22,6 +21,7 @@ from runtime.coordination.witness import WitnessGarbled, WitnessPaths
 from runtime.coordination.zookeeper import ZooKeeper, ZooKeeperFault
 from runtime.process.clock import now_ms
 from runtime.process.tasks import background_tasks
+from wire.values import frozen
 
 PATIENCE_S: Final = 60.0
 """So long the mirror may take to make the set's topic on the other site."""
@@ -64,7 +64,7 @@ async def _stop_once_wanted(controller: PromotionController, working: trio.Cance
         working.cancel()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RehearsedSet:
     """The set, and who moves it."""
 

@@ -44,6 +44,7 @@ from runtime.pair.evidence import PairSeen
 from runtime.pair.opening import open_clusters, require_pair
 from runtime.process.clock import monotonic_ms, now_ms
 from wire.net import Cluster, NetworkFault
+from wire.values import frozen
 
 Show = Callable[[str], None]
 
@@ -52,7 +53,7 @@ PATIENCE_MS: Final = 60_000
 LOOK_AGAIN_S: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RehearsalRequest:
     """What is asked for: `what` is the command, for the record."""
 

@@ -11,7 +11,7 @@ file was changed for that, and the idle site is closed again.
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -47,6 +47,7 @@ from runtime.rights.closable import why_unfenceable
 from runtime.rights.creation import OF_MOVING, words_of
 from wire.net import Cluster, NetworkFault
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -54,7 +55,7 @@ LEASE_WAIT_MS: Final = 100
 RUNS_ONE_WAY: Final = "active_active: the mirror runs false"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Breach:
     """A site that answers, is not active, and takes writes to topics that moved away from it."""
 
@@ -69,7 +70,7 @@ class MirrorShutOut(Exception):
     """Closing a site by rights would shut out the mirror, or those who read; it says why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StrayFence:
     """A fence of a promotion on a site that is to be open.
 
@@ -81,7 +82,7 @@ class StrayFence:
     topics: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AnotherFile:
     """How this file differs from what mirrors run; it may be an earlier one."""
 

@@ -18,7 +18,7 @@ All of them do so by `failover.sites.shared_fence`; nothing else sets or lifts a
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 import trio
@@ -51,6 +51,7 @@ from wire.net import Cluster, RequestRefused
 from wire.net.retries import code_of
 from wire.net.rights import CREATE, Right
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 NOBODY: Final = "mirror-nobody"
 """Whom a trial lets through, where no fence lets anybody through yet."""
@@ -71,7 +72,7 @@ class FenceDoesNotHold(Exception):
     """Some partition is open although it should be closed; the message names it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Fence:
     """The topics that are closed, and the client ids that may write to them all the same."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from failover.journal.lease import Lease
 from failover.sites.site import CLIENT_ID, REQUEST_TIMEOUT_MS, Site
@@ -10,6 +10,7 @@ from runtime.configuration.config import ClusterConfig, Configuration, FlowConfi
 from wire.net import open_cluster
 from wire.net.client_settings import SYSTEMS_OWN
 from wire.net.connection import always
+from wire.values import frozen
 
 
 @asynccontextmanager
@@ -28,7 +29,7 @@ async def open_site(cluster: ClusterConfig, lease: Lease | None = None) -> Async
         yield Site(name=cluster.name, cluster=opened)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Ends:
     """Both ends of a flow, open."""
 

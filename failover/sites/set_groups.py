@@ -6,16 +6,16 @@ of no set, and nobody waits for its members. Without sets all groups are those o
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from failover.sites.site import GroupChoice, Site
 from runtime.configuration.config import Configuration, FlowConfig
 from runtime.configuration.topic_sets import CutGroup, group_sets
 from wire.net import NetworkFault
 from wire.net.operations import fetch_group_offsets, fetch_offsets_of, list_groups
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NamedGroups:
     """Groups by their names, as `PatternSet` chooses them by patterns."""
 
@@ -26,7 +26,7 @@ class NamedGroups:
         return name in self.names
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GroupsOfSet:
     """The groups that a set takes along, and those that it would cut in two."""
 

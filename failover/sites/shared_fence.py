@@ -16,7 +16,7 @@ Without sets a fence is what the step says, and nobody is asked.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
 
 from failover.sites.fence import Fence, as_allowed, lasting_bars, read_fence, set_fence
@@ -30,6 +30,7 @@ from runtime.rights.creation import OF_CLUSTER, OF_MOVING
 from runtime.topic_patterns import encode_patterns, moving_patterns
 from wire.acls import WILDCARD, ResourceType
 from wire.net.rights import PREFIXED, Right
+from wire.values import frozen
 
 
 class FenceStanding(Enum):
@@ -63,7 +64,7 @@ def closing_flows(configuration: Configuration, site: str) -> list[FlowConfig]:
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SiteParts:
     """The parts that the other sets have of one site's fence. Pure."""
 
@@ -217,7 +218,7 @@ def _names_of(bar: Right) -> NamePattern:
     return NamePattern(bar.name, is_prefix=bar.pattern == PREFIXED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SharedFence:
     """The fence of each site, changed for one set. All raise NetworkFault."""
 

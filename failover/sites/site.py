@@ -7,7 +7,6 @@ are called as the site itself calls them.
 
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final, Protocol
 from uuid import UUID
 
@@ -31,6 +30,7 @@ from wire.net.partition_operations import PartitionReader
 from wire.net.retries import LEADER_MOVED
 from wire.record_batch import CorruptBatch
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 CLIENT_ID: Final = "failover"
 """The client id of all our connections. No fence lets it through, which is what a probe needs."""
@@ -64,7 +64,7 @@ class LeaderMoved(LogUnavailable):
     """Because its leader moves, which takes a moment, or some seconds where a broker has died."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Site:
     """A cluster with its name. Methods raise NetworkFault."""
 

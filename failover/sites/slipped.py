@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
@@ -19,6 +18,7 @@ from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfi
 from wire.net import Cluster, NetworkFault
 from wire.net.topic_creation import BROKERS_DEFAULT, TopicRefused, create_topic, grow_topic
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 TOPIC_RESOURCE: Final = 2
 DYNAMIC_TOPIC_CONFIG: Final = 1
@@ -26,7 +26,7 @@ SILENT_AFTER_S: Final = 3.0
 """How long a source that was given up is asked what it holds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SlippedRange:
     """Records in [start, stop) of a log of the old site, which the new site does not have."""
 
@@ -43,7 +43,7 @@ class SlippedRange:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Shrunk:
     """A log of the old site that ends at `end`, before what was drained of it."""
 

@@ -36,6 +36,7 @@ from wire.net import Cluster, NetworkFault
 from wire.net.operations import EARLIEST, LATEST, list_offsets, read_partition
 from wire.record_batch import CorruptBatch, iterate_records
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 READ_TIMEOUT_S: Final = 30.0
 """A map has room for a million holes."""
@@ -49,7 +50,7 @@ class CannotRecover(Exception):
     """The witness cannot be restored like this; the message says what has to be decided."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Internal:
     """An internal topic of a flow, on its target."""
 
@@ -72,7 +73,7 @@ class Internal:
         return f"{self.flow.target:<11} {self.topic}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Unknown:
     """The writers of a topic that the witness does not know."""
 

@@ -11,7 +11,7 @@ Only the parts of the logs in question are read, and nothing is kept of them but
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -38,6 +38,7 @@ from runtime.set_option import set_option
 from wire.net import NetworkFault
 from wire.record_batch import CorruptBatch, Record, iterate_records
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 LOOK_TIMEOUT_S: Final = 5.0
 MOST_NEWER: Final = 200_000
@@ -48,7 +49,7 @@ Tell = Callable[[Listed | UndecidedPart | str], None]
 """Takes what is found, as it is found; a text says what could not be looked at."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Comparison:
     """The active and the idle site of one pair of flows; topics go by the active one's names."""
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 from runtime.diverged import KeyComparison
 from runtime.set_option import set_option
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 
 class What(StrEnum):
@@ -30,7 +31,7 @@ class Lack(Enum):
     CUT = "its log was cut behind what the active site got of it, and has grown again"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Listed:
     """One record: the site that has, or had, it at this offset."""
 
@@ -62,7 +63,7 @@ class Listed:
         return f"{self.what:<10}  {self.site}  {where}  {self.offset}  {time}  {key}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class UndecidedPart:
     """A part of a log of the idle site that is to be decided about, and what merging would do."""
 

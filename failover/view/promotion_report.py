@@ -20,7 +20,7 @@
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from failover.hooks.called import CALLED, TAKEN_BACK, called_in
@@ -29,9 +29,10 @@ from failover.journal.steps import ORDER, PromotionKind, PromotionState, StepNam
 from failover.planning.before_start import not_carried
 from failover.view.report import summary
 from runtime.pages.markup import moment
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Phase:
     """One step: how long behind the start of the command it began, and how long it took."""
 
@@ -42,7 +43,7 @@ class Phase:
     """None for a step that has not ended."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Lost:
     """What the promotion gave up of the source's records; None is not known."""
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 import trio
@@ -43,6 +43,7 @@ from runtime.rights.withheld import find_withheld
 from runtime.topic_patterns import moving_patterns
 from wire.net import AuthenticationFailed, NetworkFault
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -385,7 +386,7 @@ async def _why_creatable(site: Site, view: SiteView, flow: FlowConfig) -> str | 
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Mirrored:
     """The mirrored end of each partition, and the partitions whose map speaks of another log."""
 

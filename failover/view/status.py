@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -26,13 +26,14 @@ from runtime.rights.closable import why_unfenceable
 from runtime.rights.creation import words_of
 from wire.net import NetworkFault
 from wire.net.rights import Right
+from wire.values import frozen
 
 SITE_TIMEOUT_S: Final = 3.0
 NAMED_TOPICS: Final = 10
 NO_OTHERS: Final[Mapping[str, ActiveSite]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SiteStatus:
     """One site; `fault` is None when it answers, and only then are its topics known.
 
@@ -55,7 +56,7 @@ class SiteStatus:
     """Whether an idle site takes writes all the same, as records flow both ways at once."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FlowStatus:
     """One flow as the witness knows it.
 
@@ -79,7 +80,7 @@ class FlowStatus:
         return "runs" if self.is_out_of_active else "rests"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Status:
     """Everything `failover status` shows.
 
@@ -201,7 +202,7 @@ async def _ask(cluster: ClusterConfig, parts: SiteParts, *, is_active: bool) -> 
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ShownNames:
     """The names of topics that a status lists: those that match whole, some of them in a line."""
 

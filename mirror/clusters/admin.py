@@ -1,7 +1,6 @@
 """The mirror's requests to a cluster about topics: shape, delete and describe them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
@@ -17,6 +16,7 @@ from wire.messages.incremental_alter_configs import (
 )
 from wire.net.cluster import Cluster
 from wire.net.topic_creation import TopicRefused, create_topic, grow_topic, refusal
+from wire.values import frozen
 
 DYNAMIC_TOPIC_CONFIG: Final = 1
 """DescribeConfigs: a value set for this topic, not inherited from a broker or a default."""
@@ -26,7 +26,7 @@ STATIC_BROKER_CONFIG: Final = 4
 """DescribeConfigs: from a broker's own file; MirrorMaker 2 never copies these."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CreateTopic:
     """The target lacks the topic."""
 
@@ -36,7 +36,7 @@ class CreateTopic:
     configs: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GrowTopic:
     """The target has fewer partitions; keys are hashed by count, so it must grow first."""
 
@@ -44,7 +44,7 @@ class GrowTopic:
     partition_count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SetConfigs:
     """The target's settings differ from what the source has set."""
 

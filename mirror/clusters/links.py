@@ -6,15 +6,15 @@ holds up everything behind it: data, group commits and questions go over connect
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 
 from runtime.configuration.config import ClusterConfig, FlowConfig
 from wire.net.client_settings import SYSTEMS_OWN
 from wire.net.cluster import Cluster, open_cluster
 from wire.net.connection import MaySend, always
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Links:
     """Both clusters, by purpose."""
 

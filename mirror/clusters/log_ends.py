@@ -1,7 +1,6 @@
 """Both ends of logs, as their leaders tell them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import trio
@@ -11,9 +10,10 @@ from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
 from wire.net.operations import list_offsets, log_ends
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LogEnds:
     """Where a log begins and ends."""
 

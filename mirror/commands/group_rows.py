@@ -1,7 +1,7 @@
 """The position at which a group would go on at the target, by partition, and its cost. Pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from offset_translation.both_ways import cost_of_going_on, translate_both_ways
@@ -9,6 +9,7 @@ from offset_translation.checkpoint import Checkpoint
 from offset_translation.offset_map import OffsetMap
 from offset_translation.translation import NotYet, translate, translate_clamped
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 
 class Exactness(Enum):
@@ -22,7 +23,7 @@ class Exactness(Enum):
     CUT = "before the target's log start"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GroupsSeen:
     """The findings of a look at both clusters; a site that did not answer has none."""
 
@@ -34,7 +35,7 @@ class GroupsSeen:
     """The map of records that came into the source from the target, if known to its end."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KnownCheckpoint:
     """The position that the mirror applied last for one partition of a group, and its time."""
 
@@ -42,7 +43,7 @@ class KnownCheckpoint:
     written_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GroupRow:
     """One partition of one group. None: not known, or there is none."""
 

@@ -1,7 +1,6 @@
 """OutsideView at both clusters from outside the daemon: log ends, the map, groups, checkpoints."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from mirror.clusters.links import Links
 from mirror.clusters.log_ends import Ends, LogEnds, read_target_ends
@@ -27,9 +26,10 @@ from runtime.process.output import complain
 from wire.net import NetworkFault
 from wire.net.operations import GroupOffset, fetch_group_offsets, list_groups
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OutsideView:
     """What both clusters answered; a source that does not, and may be gone, is no fault."""
 

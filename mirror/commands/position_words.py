@@ -7,9 +7,10 @@ Positions travel as the lines that Kafka's own kafka-consumer-groups exports and
 import csv
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
+
+from wire.values import frozen
 
 COLUMNS: Final = ("group", "topic", "partition", "offset")
 FILE_LIMIT_BYTES: Final = 64 * 1024 * 1024
@@ -21,35 +22,35 @@ class PositionsUnreadable(ValueError):
     """A command line or a file of positions that makes no sense; the message says where."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Show:
     """Show a group's positions on both sides."""
 
     group: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Export:
     """Write the translated positions of these groups, of all if none is named."""
 
     groups: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Import:
     """Commit the positions of a file on the target."""
 
     file: Path
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class GroupName:
     """Translate all positions of a group."""
 
     group: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class PartitionOffset:
     """Translate one offset."""
 
@@ -58,7 +59,7 @@ class PartitionOffset:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Line:
     """One position of a file, and where it stands there."""
 

@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import Enum
 from itertools import groupby
 from typing import Final
@@ -42,6 +42,7 @@ from wire.errors import ErrorCode
 from wire.net import NetworkFault
 from wire.net.operations import commit_group_offsets
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 STEP_TIMEOUT_S: Final = 60.0
 """Of each step: what all groups take together grows with their number."""
@@ -53,7 +54,7 @@ class CommandFailed(Exception):
     """The target did not answer, or what was asked for is not there; says which."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PositionOptions:
     """The options that both commands have."""
 

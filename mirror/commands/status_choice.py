@@ -2,17 +2,17 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from mirror.report.status import NO_DAEMON, FlowReport, GroupReport, PartitionReport, StatusReport
 from mirror.state.partition_state import PartitionState
+from wire.values import frozen
 
 
 class UnknownState(Exception):
     """A word behind --state is no state of a partition; one line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StatusChoice:
     """What is shown: names that match whole, partitions in these states, lags beyond a limit.
 

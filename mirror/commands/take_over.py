@@ -6,7 +6,6 @@ any restart (offset_translation.migration has what the map says of the time befo
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from mirror.clusters.links import Links, open_links
@@ -37,6 +36,7 @@ from wire.net import Cluster, NetworkFault
 from wire.net.operations import READ_COMMITTED, describe_groups
 from wire.record_batch import CorruptBatch, Record, crc_is_valid, iterate_records
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 TAIL: Final = 2_000_000
 """So many of the target's last offsets are compared with the source's: 32 bytes for each."""
@@ -46,7 +46,7 @@ AHEAD: Final = 2_000_000
 """At most so many source offsets behind MirrorMaker's last commit may have been mirrored."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Known:
     """The findings about all partitions."""
 

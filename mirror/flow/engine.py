@@ -10,7 +10,6 @@ it alone shapes the target's topics and translates group positions.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final
 
 import trio
@@ -43,11 +42,12 @@ from runtime.process.clock import now_ms
 from runtime.process.fault_note import FaultNote
 from runtime.process.unforeseen import keep_at_work
 from wire.net.errors import AuthenticationFailed, NetworkFault
+from wire.values import frozen
 
 RETRY_S: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MapRegistries:
     """Who may write the map of this flow, that of the other direction, and the checkpoints."""
 

@@ -46,6 +46,7 @@ from runtime.coordination.zookeeper import (
 from runtime.process.tasks import background_tasks
 from wire.net.errors import NetworkFault
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ RETRY_S: Final = 0.2
 _incarnations = count(1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Nodes:
     """The paths of one flow that its workers share."""
 

@@ -1,10 +1,10 @@
 """Decide whether a flow may run, from what the witness says. Pure."""
 
-from dataclasses import dataclass
 from enum import Enum
 
 from runtime.coordination.witness import ActiveSite, FlowCommand
 from runtime.coordination.zookeeper import SessionState
+from wire.values import frozen
 
 
 class Role(Enum):
@@ -20,7 +20,7 @@ class Role(Enum):
     STOPPING = "stopping"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Witnessed:
     """The witness's nodes as far as they are known; None for one not read yet or not there."""
 
@@ -35,7 +35,7 @@ class Witnessed:
     """Why people want the whole flow to rest."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Duty:
     """The role to take, and the reason for it."""
 

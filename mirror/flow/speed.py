@@ -1,15 +1,16 @@
 """The speed of a flow, and the time until it has caught up. Pure."""
 
 from collections import deque
-from dataclasses import dataclass
 from typing import Final
+
+from wire.values import frozen
 
 WINDOW_MS: Final = 30_000
 LEAST_MS: Final = 2_000
 """Rates over less time than this say little."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sample:
     """Counters of one flow at one moment."""
 
@@ -19,7 +20,7 @@ class Sample:
     lag_records: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Speed:
     """Rates over the last half minute; ``done_in_s`` is None when the lag does not shrink."""
 

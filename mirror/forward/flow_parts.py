@@ -1,7 +1,5 @@
 """The parts of a flow's state that the record's way uses, on the source's side and the target's."""
 
-from dataclasses import dataclass
-
 from mirror.state.flow_partitions import FlowPartitions
 from mirror.state.in_flight import InFlightBudget
 from mirror.state.interruptions import Interruptions
@@ -11,9 +9,10 @@ from mirror.state.mirrored_progress import MirroredProgress
 from mirror.state.reverse_flow import ReverseFlow
 from mirror.state.throttle import Throttle
 from mirror.state.wakeups import FlowGate, FlowWakeups
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FetchParts:
     """The parts that fetchers use: what may be asked for, and whom they tell what came."""
 
@@ -29,7 +28,7 @@ class FetchParts:
     wakeups: FlowWakeups
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ProduceParts:
     """The parts that writers use: what is under way, and whom they tell what became of it."""
 

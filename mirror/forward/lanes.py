@@ -13,7 +13,7 @@ mirror got one of its processors, while the others idled a third.
 """
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 from zlib import crc32
 
@@ -22,6 +22,7 @@ import trio
 from mirror.state.partition import MirroredPartition
 from wire.messages.api_versions import ApiVersionsRequest
 from wire.net.connection import Connection
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -41,7 +42,7 @@ has just started. A near broker taken for a far one costs twice the memory, and 
 time, until the flow starts again."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Lane:
     """One of several connections to a broker."""
 

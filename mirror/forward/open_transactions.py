@@ -1,7 +1,6 @@
 """Whose open transactions hold records back: asked of the source while they do for long."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
 from typing import Final
@@ -20,6 +19,7 @@ from wire.messages.describe_producers import (
 from wire.messages.list_transactions import ListTransactionsRequest
 from wire.net import Cluster, NetworkFault
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 HELD_MS: Final = 10_000
 """Transactions that are open for less are as they should be."""
@@ -28,7 +28,7 @@ AT_ONCE: Final = 20
 """So many partitions are asked about in one look; one transaction may hold thousands."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OpenTransaction:
     """The producer that holds a partition back; `transactional_id` None where nobody tells it."""
 

@@ -13,7 +13,6 @@ beyond the mirrored end; a position that waits for data is committed again as th
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 import trio
@@ -47,6 +46,7 @@ from wire.errors import ErrorCode
 from wire.net.errors import NetworkFault
 from wire.net.operations import GROUP_HAS_MEMBERS, GroupOffset
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ ARRIVALS_REST: Final = 10
 """Between looks at all positions, this many times as long as a look takes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GroupParts:
     """The parts of a flow's state that the task of the group positions uses."""
 

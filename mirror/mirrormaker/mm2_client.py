@@ -1,7 +1,6 @@
 """The settings of MirrorMaker's clients of one cluster, said in our configuration's words. Pure."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from runtime.configuration.cipher_suites import UnknownSuite, choose_suites
@@ -11,6 +10,7 @@ from runtime.configuration.properties import Property
 from runtime.keystores.bad_store import how_to_convert
 from wire.net.client_settings import RECONNECT_BACKOFF_MS, RETRY_BACKOFF_MS
 from wire.net.tls_context import VERSIONS
+from wire.values import frozen
 
 Words: TypeAlias = dict[str, Any]
 Find: TypeAlias = Callable[[str], Property | None]
@@ -43,7 +43,7 @@ def client_words(find: Find, note: Note) -> Words:
     return words
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TlsWords:
     """What is said of TLS."""
 

@@ -6,7 +6,6 @@ line are added up, or the greatest counts; what is unknown of one of them is lef
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from mirror.flow.engine import Engine
@@ -16,6 +15,7 @@ from mirror.state.partition_state import PartitionState
 from runtime.configuration.metrics_section import Granularity
 from runtime.pages.exposition import ManyFamily, ManyLines, label
 from runtime.process.clock import now_ms
+from wire.values import frozen
 
 AT_ONCE: Final = 100
 """Partitions, or groups, between two turns of all others: a millisecond or two."""
@@ -23,7 +23,7 @@ AT_ONCE: Final = 100
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Measure:
     """One value of a report as a metric."""
 

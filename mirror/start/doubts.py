@@ -3,17 +3,16 @@
 Each doubt costs a reading of logs before a partition goes on; without any it goes on by its ends.
 """
 
-from dataclasses import dataclass
-
 from mirror.clusters.log_ends import Ends, LogEnds
 from mirror.map.map_log import MapLog
 from mirror.state.live_config import LiveConfig
 from mirror.state.partition import MirroredPartition
 from mirror.state.reverse_flow import ReverseFlow
 from wire.errors import ErrorCode
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Doubts:
     """The doubts about partitions of one flow."""
 

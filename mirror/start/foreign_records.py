@@ -15,7 +15,6 @@ others have written as many records before it. Such a log is looked at from its 
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import trio
@@ -47,6 +46,7 @@ from wire.net.operations import read_partition
 from wire.net.side_by_side import ask_each, or_refusal
 from wire.record_batch import BatchHeader, CorruptBatch
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 AT_ONCE: Final = 64
 """A single batch of each, of thousands of partitions when a broker has gone."""
@@ -57,7 +57,7 @@ Found = Mapping[TopicPartition, Mixed | TailGarbled | RequestRefused]
 """What is wrong, of partitions with which something is; a refusal concerns its partition alone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Looked:
     """A partition whose target is looked at, and why."""
 

@@ -1,7 +1,6 @@
 """What is read of both sites' logs about partitions, before anything is decided of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -22,6 +21,7 @@ from offset_translation.tail import Tail, TailGarbled
 from offset_translation.target_scan import Mixed
 from wire.net.errors import RequestRefused
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 
 class Tried(NamedTuple):
@@ -52,7 +52,7 @@ class LogReadings(NamedTuple):
     """The source offsets at which partitions begin that are due by the flow's `start`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BothLogs:
     """The logs, on both sites, of partitions that are to be positioned."""
 

@@ -7,7 +7,7 @@ was sent has been answered.
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from typing import Final
@@ -58,6 +58,7 @@ from runtime.process.clock import now_ms
 from runtime.set_option import set_option
 from wire.errors import ErrorCode
 from wire.net.errors import AuthenticationFailed, NetworkFault, RequestRefused
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -71,7 +72,7 @@ DUE: Final = frozenset({PartitionState.DISCOVERING, PartitionState.WAITING, *ASK
 UNPLACED: Final = DUE | {PartitionState.POSITIONING}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PositioningParts:
     """The parts of a flow's state that positioning uses."""
 

@@ -16,7 +16,6 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -65,6 +64,7 @@ from wire.net.operations import append, list_offsets
 from wire.net.retries import code_of
 from wire.record_batch import CorruptBatch, Record, build_batch
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class CannotSetAside(Exception):
     """What only the target has stays where it is, and the partition stopped; says why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Quarantine:
     """Saves and leaves out what the target of one flow alone has."""
 

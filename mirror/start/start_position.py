@@ -6,7 +6,7 @@ lost with the target when it failed, and only a person may decide about them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, NamedTuple, TypeAlias
 
 from mirror.clusters.log_ends import LogEnds
@@ -18,6 +18,7 @@ from offset_translation.runs import Place
 from offset_translation.target_scan import UnmirroredPart
 from runtime.set_option import set_option
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 Withdrawn: TypeAlias = PieceStartKey | RunStartKey | SealKey
 
@@ -32,7 +33,7 @@ class OwnPart(NamedTuple):
     stop: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Start:
     """Go on at the source offset ``source``, whose record gets ``place``, once the map says so.
 
@@ -56,7 +57,7 @@ class Start:
     """What the map is to keep first, of a partition that is begun by the flow's `start`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Stop:
     """The partition must not go on."""
 
@@ -70,7 +71,7 @@ class Stop:
     """The part of the target that the source never got, where that is what stops it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Situation:
     """The facts by which a start is decided; the map knows the target's end."""
 

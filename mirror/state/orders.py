@@ -10,13 +10,14 @@ The node is changed by commands and by the daemon, each against the version that
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from enum import Enum
 from hashlib import blake2b
 from typing import Any, Final, Self
 
 from runtime.coordination.witness import WitnessGarbled
 from runtime.untrusted_json import LARGEST_INT32, read_json, text, whole_number
+from wire.values import frozen
 
 _TOPIC_CHARACTERS: Final = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
@@ -52,7 +53,7 @@ DECISIONS: Final = frozenset({How.QUARANTINE, How.MERGE, How.ANEW})
 """They decide about what the target alone has."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Scope:
     """A flow, one of its topics, or one partition of it."""
 
@@ -84,7 +85,7 @@ class Scope:
         return self.topic if self.partition is None else f"{self.topic}:{self.partition}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Pause:
     """Nothing of this scope is mirrored."""
 
@@ -93,7 +94,7 @@ class Pause:
     since_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Restart:
     """A restart of a scope, done once; the time tells equal ones apart."""
 
@@ -134,7 +135,7 @@ def mark_of(topic: str, partition: int | None = None) -> str:
     return blake2b(f"{topic}:{partition}".encode(), digest_size=6).hexdigest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Orders:
     """All orders of one flow that are in force."""
 

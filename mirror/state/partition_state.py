@@ -12,13 +12,13 @@ A command decides, or beforehand the flow's policy for the cause
 has refused, again by itself.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from runtime.configuration.flow_section import FlowConfig
 from runtime.set_option import set_option
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 
 class PartitionState(Enum):
@@ -265,7 +265,7 @@ def remedy(
     return f"`mirror restart {named} {of}{set_option(flow.topic_set)}` {what}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PartitionStatus:
     """A state, since when (wall clock, milliseconds), and why."""
 

@@ -14,12 +14,13 @@ from typing import Final
 
 from runtime.configuration.flow_section import ThrottleConfig
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 BURST_MS: Final = 1_000
 LEAST_CHUNK_BYTES: Final = 16 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Portion:
     """The part of the rates that one worker has."""
 

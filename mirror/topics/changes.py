@@ -1,7 +1,7 @@
 """Apply the actions planned for a topic, without the settings that the target refuses."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, TypeAlias
 
 from mirror.clusters.admin import CreateTopic, GrowTopic, SetConfigs, TopicAction, apply
@@ -9,6 +9,7 @@ from mirror.topics.refused_settings import Setting, surely_refused, to_be_tried,
 from wire.errors import ErrorCode
 from wire.net.cluster import Cluster
 from wire.net.topic_creation import TopicRefused
+from wire.values import frozen
 
 ABOUT_SETTINGS: Final = frozenset({ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST})
 """INVALID_REQUEST: how brokers in ZooKeeper mode refuse some changes of settings."""
@@ -16,7 +17,7 @@ ABOUT_SETTINGS: Final = frozenset({ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_R
 WithSettings: TypeAlias = CreateTopic | SetConfigs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Applied:
     """The outcome of an action."""
 

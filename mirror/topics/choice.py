@@ -2,15 +2,15 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from runtime.configuration.config import FlowConfig
 from wire.errors import ErrorCode
 from wire.net.metadata import ClusterView, TopicView
 from wire.net.retries import code_of
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Choice:
     """One topic of the source; ``left_out`` says why, None for a topic that is mirrored."""
 

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -56,6 +55,7 @@ from wire.net.errors import AuthenticationFailed, NetworkFault
 from wire.net.metadata import ClusterView, TopicView
 from wire.net.topic_creation import TopicRefused
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class TopicsSeen(NamedTuple):
     target: ClusterView | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DiscoveryParts:
     """The parts of a flow's state that discovery uses."""
 

@@ -1,14 +1,14 @@
 """Decide what to change on the target for the topics that are mirrored. Pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from mirror.clusters.admin import CreateTopic, GrowTopic, SetConfigs, TopicAction
 from runtime.configuration.flow_section import MIRROR_MAKERS_SETTINGS, SettingsSync
 from wire.net.metadata import TopicView
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ClusterTopic:
     """A topic as one cluster has it. ``configs`` are those set for the topic itself."""
 

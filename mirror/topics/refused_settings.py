@@ -7,8 +7,9 @@ is mirrored without what its target refuses, because its data matters more.
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from wire.values import frozen
 
 ASK_AGAIN_MS: Final = 600_000
 """A refusal holds for so long: the target may be upgraded or reconfigured."""
@@ -17,7 +18,7 @@ Setting: TypeAlias = tuple[str, str]
 """Name and value."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RefusedSetting:
     """One setting of one topic, as it is on the source."""
 

@@ -15,11 +15,12 @@ a move at all, and which partitions have to stay where they are.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 from typing import Final
 
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 TRIGGER: Final = 0.25
 SETTLED: Final = 0.10
@@ -29,7 +30,7 @@ FLOOR_BYTES_PER_S: Final = 10_000.0
 """The weight of a partition that carries nothing: its part of fetches, look-ups and memory."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Loads:
     """The bytes that partitions carry, and the partitions that stay where they are in any case."""
 

@@ -15,7 +15,7 @@ import json
 import zlib
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self
 
@@ -27,13 +27,14 @@ from runtime.coordination.standstill import Standstill
 from runtime.coordination.witness import WitnessGarbled, WorkerInfo
 from runtime.untrusted_json import LARGEST_INT32, rate, text, unpack_json, whole_number
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 MAX_PRODUCER_EPOCH: Final = 2**15 - 1
 RESTARTED: Final = "obeyed"
 """The key as workers of every version write it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WorkerNode:
     """A worker's report on itself in its ephemeral node."""
 
@@ -106,7 +107,7 @@ class Leaving(NamedTuple):
     heir: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Assignment:
     """One version of the assignment."""
 

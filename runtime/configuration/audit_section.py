@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from runtime.configuration.reading.section import Section
+from wire.values import frozen
 
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*:")
 """What an address of Hadoop's begins with, and a folder does not."""
@@ -34,7 +35,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
 """What each key is for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AuditConfig:
     """Where the audit writes its results, and how much of the machine it takes."""
 

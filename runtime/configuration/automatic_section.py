@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Final
 
 from runtime.configuration.flow_section import FlowConfig
 from runtime.configuration.reading.section import Section
+from wire.values import frozen
 
 LEAST_VOTERS: Final = 3
 MOST_VOTERS: Final = 15
@@ -28,7 +28,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
 """What each key is for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AutomaticConfig:
     """Who votes, by name and place, and with what patience."""
 

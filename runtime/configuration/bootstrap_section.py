@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from ipaddress import ip_address
 from types import MappingProxyType
 from typing import Final
@@ -11,6 +11,7 @@ from runtime.configuration.metrics_section import read_server_tls
 from runtime.configuration.reading.addresses import Address, in_brackets, parse_address
 from runtime.configuration.reading.section import Section
 from runtime.pages.page_door import PageTls
+from wire.values import frozen
 
 MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -47,7 +48,7 @@ MOST_PORTS: Final = 2_000
 _PORTS: Final = re.compile(r"([0-9]{1,5})-([0-9]{1,5})")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ForwardConfig:
     """Where clients of a forwarding endpoint reach each broker."""
 
@@ -60,7 +61,7 @@ class ForwardConfig:
     max_held_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BootstrapConfig:
     """Where `failover bootstrap` listens, and for how many."""
 

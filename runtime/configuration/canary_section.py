@@ -1,11 +1,11 @@
 """The canary in the configuration: the section `failover.canary`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 from runtime.configuration.reading.section import Section
+from wire.values import frozen
 
 MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -20,7 +20,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
 """What each key is for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CanaryConfig:
     """Which topic, how often, and when a record is given up."""
 

@@ -6,8 +6,9 @@ Python and librdkafka choose among those of TLS 1.2 alone: TLS 1.3 has its three
 import re
 import ssl
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from wire.values import frozen
 
 OF_TLS13: Final = (
     "TLS_AES_256_GCM_SHA384",
@@ -29,7 +30,7 @@ class UnknownSuite(ValueError):
     """A suite cannot be used; the text names it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Suites:
     """What may be spoken."""
 

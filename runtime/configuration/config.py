@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -44,6 +44,7 @@ from runtime.configuration.topic_sets import (
 )
 from runtime.process.logs import LogSettings
 from wire.net.security import PLAINTEXT, Security
+from wire.values import frozen
 
 __all__ = [
     "Address",
@@ -78,7 +79,7 @@ OWN_LOGIN: Final = frozenset(
 """Settings of an application that say how it logs in."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ClusterConfig:
     """How to reach one Kafka cluster; `name` is its site, `dc1`."""
 
@@ -104,7 +105,7 @@ class ClusterConfig:
         return joined(self.bootstrap)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Configuration:
     """All of the file, or what one set of topics has of it."""
 

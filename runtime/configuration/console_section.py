@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 from runtime.configuration.reading.section import Section
+from wire.values import frozen
 
 MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -19,7 +19,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
 """What each key is for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PeekedTopics:
     """The topics of which records are shown; none by default."""
 
@@ -35,7 +35,7 @@ class PeekedTopics:
         return any(one.fullmatch(topic) for one in self.patterns)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ConsoleConfig:
     """What the console shows beyond what it always shows."""
 

@@ -1,7 +1,7 @@
 """The witness in the configuration: the section `coordination`."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Final
@@ -22,6 +22,7 @@ from runtime.coordination.zookeeper_access import (
     ZooKeeperAccess,
 )
 from runtime.process.extras import install_command
+from wire.values import frozen
 
 MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -52,7 +53,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
 """What each key is for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CoordinationConfig:
     """The witness: an ensemble apart from both sites, `host:port[,host:port]`."""
 

@@ -1,7 +1,7 @@
 """How promotions go: the section `failover`, with those within it."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
@@ -27,6 +27,7 @@ from runtime.configuration.topic_sets import (
     refuse_unfit,
     refuse_unfit_rehearsal,
 )
+from wire.values import frozen
 
 STANDBY: Final = ("closed", "open")
 
@@ -76,7 +77,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
 """What each key is for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LossBudget:
     """What a promotion may give up of a lost source unasked; None sets no limit."""
 
@@ -87,7 +88,7 @@ class LossBudget:
 NO_LIMIT: Final = LossBudget()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FailoverConfig:
     """Limits of a promotion; `initial_active` is the site that is active before the first."""
 

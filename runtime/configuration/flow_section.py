@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from runtime.configuration.topic_names import (
     Renames,
     TopicNames,
 )
+from wire.values import frozen
 
 # What MirrorMaker 2 leaves out by default: internal topics, and groups of tools.
 EXCLUDED_TOPICS: Final = (r".*[\-\.]internal", r".*\.replica", r"__.*")
@@ -145,7 +146,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
 """What each key of a flow is for, in the order in which they are read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PatternSet:
     """Names that fully match some `include` pattern and no `exclude` pattern."""
 
@@ -167,7 +168,7 @@ class AclSync(Enum):
     IDENTICAL = "identical"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SettingsSync:
     """The topic settings that travel; ``takes_defaults`` of the source with them."""
 
@@ -180,7 +181,7 @@ MIRROR_MAKERS_SETTINGS: Final = SettingsSync(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ThrottleConfig:
     """Bytes per second that may be read: by the flow, and by each topic that matches a pattern."""
 
@@ -203,7 +204,7 @@ class OffsetSyncs(Enum):
     TARGET = "target"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MirrorMakerConfig:
     """What is written for MirrorMaker 2's clients and dashboards, beside its checkpoints."""
 
@@ -212,7 +213,7 @@ class MirrorMakerConfig:
     interval_ms: int = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FlowConfig:
     """One direction of mirroring; `name` is `dc1->dc2`."""
 

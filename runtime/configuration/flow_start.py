@@ -1,9 +1,10 @@
 """From where a flow begins partitions that it has never mirrored: its key `start`. Pure."""
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
+
+from wire.values import frozen
 
 EARLIEST_MS: Final = -2
 LATEST_MS: Final = -1
@@ -16,7 +17,7 @@ RFC_3339: Final = re.compile(
 WANTED: Final = "`earliest`, `latest`, or a time such as 2026-01-31T08:00:00Z"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class FlowStart:
     """The begin of a partition that was never mirrored, as ListOffsets is asked for it."""
 

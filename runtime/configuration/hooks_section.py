@@ -3,7 +3,7 @@
 import base64
 import binascii
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -13,6 +13,7 @@ from runtime.configuration.reading.section import Section
 from runtime.configuration.usable_keys import require_usable_ca
 from runtime.tokens.https_address import HttpsAddress, parse_https
 from wire.net.security import Secret, reveal
+from wire.values import frozen
 
 STEPS_WITH_HOOKS: Final = ("announce", "fence", "stop-flow", "seal", "open-target")
 """The steps before the switch that can be taken back, and a hook with them."""
@@ -53,7 +54,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
 """What each key is for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Webhook:
     """Where a POST goes, and what it is signed with."""
 
@@ -66,7 +67,7 @@ class Webhook:
         return signing_key(reveal(self.secret))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HookConfig:
     """One hook: at which point of a promotion what is called, and with what patience."""
 

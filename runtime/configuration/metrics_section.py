@@ -2,7 +2,7 @@
 
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
@@ -18,6 +18,7 @@ from runtime.pages.page_door import (
     server_context,
 )
 from wire.net.tls_context import reason_of
+from wire.values import frozen
 
 MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -61,7 +62,7 @@ class Granularity(StrEnum):
     PARTITION = "partition"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MetricsConfig:
     """Where each program serves /metrics, /health and /status, and to whom."""
 

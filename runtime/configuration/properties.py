@@ -2,17 +2,17 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from runtime.configuration.reading.mistakes import ConfigurationError
+from wire.values import frozen
 
 _ESCAPED: Final = re.compile(r"\\(?:u(?P<code>[0-9A-Fa-f]{4})|(?P<character>.?))", re.DOTALL)
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Property:
     """One `key=value`; `place` is `file:line`, or the option it was given with."""
 

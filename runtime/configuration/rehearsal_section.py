@@ -6,11 +6,11 @@ promotes that set alone.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 from runtime.configuration.reading.section import Section
+from wire.values import frozen
 
 HOUR_MS: Final = 3_600_000
 _TIME: Final = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
@@ -36,7 +36,7 @@ MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
 """What each key is for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RehearsalConfig:
     """How promotions are rehearsed, and when by themselves."""
 

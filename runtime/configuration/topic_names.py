@@ -10,9 +10,11 @@ Pure.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Final
+
+from wire.values import frozen
 
 HEARTBEATS: Final = "heartbeats"
 DEFAULT_SEPARATOR: Final = "."
@@ -26,7 +28,7 @@ def diverged_topic(topic: str) -> str:
     return topic + DIVERGED
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Renames:
     """The topics that have been given names of their own on the target; no two share one."""
 
@@ -47,7 +49,7 @@ class Renames:
 NO_RENAMES: Final = Renames()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TopicNames:
     """The names of one flow; ``source`` and ``target`` are the clusters' names."""
 

@@ -8,13 +8,14 @@ sets that would share a topic are found in the file, before there is such a topi
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from runtime.configuration.bootstrap_section import BootstrapConfig, read_bootstrap
 from runtime.configuration.flow_section import FlowConfig, PatternSet
 from runtime.configuration.name_patterns import NamePattern, alternatives, read_name_pattern
 from runtime.configuration.reading.section import Section
+from wire.values import frozen
 
 DEFAULT_SET: Final = "default"
 """The set of all topics that no set of the file has."""
@@ -33,7 +34,7 @@ SHOWN: Final = 3
 _SET_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TopicSet:
     """One set of the file."""
 
@@ -47,7 +48,7 @@ class TopicSet:
         return any(pattern.takes(topic) for pattern in self.patterns)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TopicSets:
     """All sets of the file; no topic matches two."""
 
@@ -291,7 +292,7 @@ def names_of_set(flow: FlowConfig) -> tuple[NamePattern, ...] | None:
     return tuple(one for one in said if one is not None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CutGroup:
     """A group that has positions in topics of several sets, so that no set takes it along."""
 
@@ -324,7 +325,7 @@ def group_sets(
     return whole, cut
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NotSets:
     """Why topics that somebody has named cannot be promoted by themselves."""
 

@@ -14,7 +14,6 @@ import json
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
 from typing import Final, TypeAlias
@@ -35,6 +34,7 @@ from runtime.pages.browsing import (
 )
 from runtime.pages.page_style import STYLE
 from runtime.process.clock import wall_ms
+from wire.values import frozen
 
 AT: Final = "at"
 """The field of the events' query that names the page."""
@@ -52,7 +52,7 @@ Make: TypeAlias = Callable[[Mapping[str, str]], Awaitable[PageParts]]
 """Makes a page of the fields of its query; raises BadTarget for what these cannot be."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ConsolePage:
     """One page: its address below ROOT (empty for the overview), its name, and what makes it."""
 
@@ -63,7 +63,7 @@ class ConsolePage:
     """So often a page that somebody reads is made anew."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AskedPage:
     """A page that is made anew for each who asks: what it shows is read for them alone."""
 

@@ -4,12 +4,12 @@ The reports are those of `/status` (`mirror.report.status`), of this process or 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
 import trio
 
 from runtime.untrusted_json import LARGEST, rate, text, whole_number
+from wire.values import frozen
 
 AT_ONCE: Final = 500
 """Rows between two turns of all others: about a millisecond."""
@@ -57,7 +57,7 @@ class GroupLine(NamedTuple):
     """States other than settled."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FlowsSeen:
     """All lines of one look, and why some of them are not known."""
 

@@ -9,10 +9,11 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from runtime.untrusted_json import LARGEST, rate, text, whole_number
+from wire.values import frozen
 
 
 class LagSample(NamedTuple):
@@ -23,7 +24,7 @@ class LagSample(NamedTuple):
     seconds: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FlowSummary:
     """One flow, as one worker sees its own share."""
 

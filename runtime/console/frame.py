@@ -1,17 +1,17 @@
 """The frame of every page of the console: head, ways to the other pages, what is live. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Final
 
 from runtime.pages.markup import moment, shown
+from wire.values import frozen
 
 ROOT: Final = "/console"
 CURRENT: Final = ' aria-current="page"'
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class PagePart:
     """A piece of a page that is replaced as a whole when it changes; ids are unique in a page."""
 
@@ -19,7 +19,7 @@ class PagePart:
     html: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PageParts:
     """A page: what is live of it, and a form that stays as the reader has it."""
 
@@ -28,7 +28,7 @@ class PageParts:
     form: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Frame:
     """What all pages of one program have alike."""
 

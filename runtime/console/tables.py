@@ -1,13 +1,13 @@
 """Tables that are searched, sorted and paged, and the words for what is not known. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Final, TypeVar
 from urllib.parse import urlencode
 
 from runtime.pages.browsing import BadTarget
 from runtime.pages.markup import moment, shown
+from wire.values import frozen
 
 AT_ONCE: Final = 100
 """So many rows a page has."""
@@ -18,7 +18,7 @@ MOST_PAGES: Final = 100_000
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Column:
     """A column; with `sort` its head is a link that sorts by that."""
 
@@ -29,7 +29,7 @@ class Column:
     """Whether its cells stay on one line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ListQuery:
     """What a reader wants to see of a long list."""
 

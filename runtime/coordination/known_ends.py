@@ -14,13 +14,14 @@ the flow writes it down again and again: a long document (`runtime.coordination.
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from runtime.coordination.long_document import LongDocument, assemble, pack
 from runtime.coordination.witness import WitnessGarbled
 from runtime.untrusted_json import LARGEST_INT32, read_json, text, whole_number
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 UNSEEN_MS: Final = 4_000
 """So long a source may have gone on unseen behind its last word: the mirror hears of each partition
@@ -39,7 +40,7 @@ def rest_s(size: int) -> float:
     return max(LEAST_REST_S, size / BYTES_PER_S)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KnownEnd:
     """One partition of the source. Times are wall-clock milliseconds."""
 
@@ -52,7 +53,7 @@ class KnownEnd:
     """Whether the mirror looked on without a pause, and heard nothing more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KnownEnds:
     """What was known of the source's logs at `at_ms`, wall-clock milliseconds."""
 

@@ -15,10 +15,10 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from runtime.untrusted_json import MAX_BYTES, MAX_DEPTH, read_json, text, unpack, whole_number
+from wire.values import frozen
 
 LONG_BYTES: Final = 16 * 1024
 """A value of more JSON than this is taken out. The forty longest ones below it fit a node."""
@@ -36,7 +36,7 @@ class PartMissing(ValueError):
     """A head names a part that is not there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Packed:
     """A long value as its parts."""
 
@@ -48,7 +48,7 @@ class Packed:
         return dict(zip(part_names(self.digest, len(self.parts)), self.parts, strict=True))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LongDocument:
     """A document as it is stored: its head, and the parts that the head names."""
 
@@ -111,7 +111,7 @@ def assemble(document: Mapping[str, object], long: Mapping[Address, Packed]) -> 
     return LongDocument(head=compact({**document, KEY: named}), parts=parts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Reference:
     """What a head says of one long value."""
 

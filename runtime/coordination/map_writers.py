@@ -32,6 +32,7 @@ from runtime.untrusted_json import read_json, text, whole_number
 from wire.net.errors import NetworkFault
 from wire.record_batch import Record
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 CONFIRM_AGAIN_MS: Final = 3_600_000
 """A writer registers again after so long, before it writes: it is never forgotten."""
@@ -105,7 +106,7 @@ def number_in(key: bytes | None, value: bytes | None) -> Registration | None:
     return Registration(key[2:].hex(), number) if version == _VALUE_VERSION else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MapWriters:
     """The producers whose batches in one map topic are believed.
 

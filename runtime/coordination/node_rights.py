@@ -1,12 +1,12 @@
 """Who may touch a node of a ZooKeeper, held against who should. Pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from runtime.coordination.zookeeper_access import Grant, Identity, NodeRight, ZooKeeperAccess
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class UnexpectedRights:
     """How a node's rights are others than they should be.
 

@@ -31,13 +31,14 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from typing import Any, ClassVar, Final, Self, get_type_hints
 from urllib.parse import quote
 
 from runtime.set_option import set_option
 from runtime.untrusted_json import LARGEST_INT32, text, unpack_json, whole_number
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 
 class WitnessGarbled(ValueError):
@@ -52,7 +53,7 @@ def recover_remedy(topic_set: str | None) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _JsonNode:
     """A value that travels as a JSON object with exactly its fields (more are ignored)."""
 
@@ -98,7 +99,7 @@ def _checked(value: object, kind: object) -> Any:  # noqa: ANN401 - of the type 
     return value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Pair(_JsonNode):
     """Which clusters belong together: an id made at the first start, and cluster ids by site."""
 
@@ -108,7 +109,7 @@ class Pair(_JsonNode):
     clusters: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ActiveSite(_JsonNode):
     """The one site that applications write to. `epoch` grows with every switch.
 
@@ -122,7 +123,7 @@ class ActiveSite(_JsonNode):
     moving_to: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EvidenceNumber(_JsonNode):
     """The number of the newest evidence that was written on any cluster; it only grows."""
 
@@ -131,7 +132,7 @@ class EvidenceNumber(_JsonNode):
     number: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WorkerInfo(_JsonNode):
     """The daemon that runs a flow: where it is and where its HTTP endpoint answers."""
 
@@ -142,7 +143,7 @@ class WorkerInfo(_JsonNode):
     started_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FlowCommand(_JsonNode):
     """The command that the daemon of a flow follows since promotion `epoch`."""
 
@@ -151,7 +152,7 @@ class FlowCommand(_JsonNode):
     run: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunningFlow(_JsonNode):
     """The settings by which a flow is run, by their keys in the configuration."""
 
@@ -159,7 +160,7 @@ class RunningFlow(_JsonNode):
     settings: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SetTopics(_JsonNode):
     """The patterns of a named set of topics, as the file had them when the set began.
 
@@ -202,7 +203,7 @@ def assigned_writers(data: bytes) -> frozenset[int]:
         raise WitnessGarbled(f"witness: no valid assignment: {data[:80]!r}") from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WitnessPaths:
     """The paths below `root`: the configuration's coordination.path, or that of one set of topics.
 

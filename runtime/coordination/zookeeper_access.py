@@ -16,6 +16,7 @@ from typing import Final, Self
 
 from wire.net.secret_file import FileSecret
 from wire.net.security import Secret, Tls, reveal
+from wire.values import frozen
 
 
 class LoginMechanism(Enum):
@@ -75,7 +76,7 @@ def _is_sha1(text: str) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Grant:
     """One line of a node's rights."""
 
@@ -90,7 +91,7 @@ def digest_identity(username: str, password: str) -> Identity:
     return Identity("digest", f"{username}:{base64.b64encode(digest).decode()}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Login:
     """A user and its password, which is read anew for each connection."""
 
@@ -130,7 +131,7 @@ class Login:
         return tuple(reveal(secret) for secret in secrets if secret is not None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ZooKeeperAccess:
     """How to connect, and with which rights nodes are made; without a login with anybody's."""
 

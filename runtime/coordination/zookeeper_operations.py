@@ -1,11 +1,11 @@
 """ZooKeeper nodes and the operations of a transaction, as pure values."""
 
-from dataclasses import dataclass
-
 from kazoo.protocol.states import ZnodeStat
 
+from wire.values import frozen
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@frozen
 class ZNode:
     """A node's data and the part of its stat that decisions need."""
 
@@ -18,7 +18,7 @@ class ZNode:
     """By the clock of the server that leads."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Create:
     """In a transaction: create `path`."""
 
@@ -27,7 +27,7 @@ class Create:
     ephemeral: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SetData:
     """In a transaction: set `path` if it has `version` (-1: any)."""
 
@@ -36,7 +36,7 @@ class SetData:
     version: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Delete:
     """In a transaction: delete `path` if it has `version` (-1: any)."""
 
@@ -44,7 +44,7 @@ class Delete:
     version: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Check:
     """In a transaction: go on only if `path` has `version`."""
 

@@ -1,7 +1,7 @@
 """What a store holds, whatever its form: a key with its chain, and authorities. Pure."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Final
 
@@ -11,11 +11,12 @@ from cryptography.x509 import Certificate
 
 from runtime.keystores.bad_store import BadStore
 from wire.net.security import Pem
+from wire.values import frozen
 
 LONGEST_CHAIN: Final = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Contents:
     """What a store holds."""
 

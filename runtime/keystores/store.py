@@ -1,7 +1,7 @@
 """A keystore or truststore as connections ask it."""
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -10,6 +10,7 @@ from runtime.keystores.bad_store import BadStore
 from runtime.process.clock import now_ms
 from wire.net.secret_file import BadSecretFile, FileSecret, read_secret_bytes
 from wire.net.security import Pem, Secret, reveal
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ class LastLook:
         return pem
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Store:
     """A file that is read again whenever it is asked for; made by `open_store`."""
 

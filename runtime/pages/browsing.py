@@ -4,9 +4,11 @@ A request's size is bounded here, before anything looks at what it says.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, TypeAlias
 from urllib.parse import parse_qsl
+
+from wire.values import frozen
 
 MOST_TARGET: Final = 2_000
 """So many bytes path and query have at most."""
@@ -38,7 +40,7 @@ class BadTarget(ValueError):
         self.status = status
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class PageRequest:
     """A path, and the first value of each field of its query."""
 
@@ -48,7 +50,7 @@ class PageRequest:
     """Who asks, as far as they had to say so, and from where: for the log."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PageAnswer:
     """A page; with `events` its head alone, and then whatever these send."""
 

@@ -6,7 +6,6 @@ all others in between, and are sent part by part.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 import trio
@@ -21,6 +20,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from runtime.process.package_version import version
+from wire.values import frozen
 
 BUILD_INFO: Final = "kafka_dr_build_info"
 OPEN_METRICS: Final = "application/openmetrics-text"
@@ -29,7 +29,7 @@ Body: TypeAlias = Sequence[bytes]
 """A page in parts, each of which is sent by itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ManyFamily:
     """A metric with a line for each partition, or for each group."""
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
@@ -27,6 +27,7 @@ from runtime.pages.page_door import UNGUARDED, PageDoor
 from runtime.pages.room import ConnectionPlaces, HeldPlace
 from runtime.process.tasks import background_tasks
 from wire.net.tls_context import RenewedContext
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ async def serve_metrics(  # noqa: PLR0913 - the last is of trio
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _BoundedListener(trio.abc.Listener[trio.SocketStream]):
     """Accepts a connection only when there is room: each one takes a file of the process."""
 
@@ -114,7 +115,7 @@ class _BoundedListener(trio.abc.Listener[trio.SocketStream]):
         await self.listener.aclose()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Pages:
     """What is served, and to whom."""
 
@@ -126,7 +127,7 @@ class _Pages:
     browse: Browse
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Visitor:
     """Who is at the other end of a connection, before anything is asked."""
 

@@ -4,7 +4,7 @@ import base64
 import hmac
 import ipaddress
 import ssl
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -12,12 +12,13 @@ from typing import Final
 from wire.net.secret_file import FileSecret
 from wire.net.security import Secret, reveal
 from wire.net.tls_context import RenewedContext
+from wire.values import frozen
 
 TOKEN_USER: Final = "token"  # noqa: S105 - a name
 """The user with which a browser shows the token, as its password."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PageTls:
     """PEM files of the pages' server; ``key`` may stand in the file of ``certificate``."""
 
@@ -39,7 +40,7 @@ class PageTls:
         return RenewedContext(make, *files)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PageUser:
     """A user and its password, as HTTP's basic scheme has them (RFC 7617)."""
 
@@ -47,7 +48,7 @@ class PageUser:
     password: Secret = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PageDoor:
     """What a reader of the pages has to show; one of what is named is enough."""
 

@@ -21,12 +21,13 @@ word only what the witness or every cluster says.
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from runtime.coordination.witness import ActiveSite, Pair
 from runtime.set_option import set_option
+from wire.values import frozen
 
 TOPIC: Final = "pair-evidence.internal"
 """The internal topic of the evidence, on each cluster of the pair."""
@@ -43,7 +44,7 @@ class EvidenceGarbled(ValueError):
     """A record of the evidence topic says nothing that is understood; the message quotes it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Patterns:
     """The names of the topics that a flow moves, as regular expressions."""
 
@@ -51,7 +52,7 @@ class Patterns:
     exclude: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Evidence:
     """What one cluster carries of one pair.
 
@@ -154,7 +155,7 @@ def _count(value: object, limit: int = LARGEST_EPOCH) -> int:
     return value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SiteSeen:
     """One cluster as it was seen. `fault` says why it did not answer, or not in full.
 
@@ -175,7 +176,7 @@ class SiteSeen:
     away, or there were fewer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PairSeen:
     """The witness and both clusters as they were seen.
 
@@ -202,26 +203,26 @@ class PairSeen:
         return self.active
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Agreed:
     """Nothing contradicts the witness. `stale` are the sites whose evidence is to be renewed."""
 
     stale: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class FirstStart:
     """Neither the witness nor any cluster knows of this pair."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class EvidenceUnknown:
     """There is no witness, and some cluster does not tell whether there was one."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Contradicted:
     """What was seen cannot all be true; nobody may act on it. The reason names what disagrees."""
 

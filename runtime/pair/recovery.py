@@ -6,7 +6,7 @@ the active site.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from runtime.coordination.witness import ActiveSite, Pair
@@ -20,9 +20,10 @@ from runtime.pair.evidence import (
     PairSeen,
     judge,
 )
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Restore:
     """Write this to the witness, and then as evidence to every cluster that answers.
 
@@ -34,14 +35,14 @@ class Restore:
     number: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class NothingToRestore:
     """The witness and the clusters agree, or none of them knows anything."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class CannotRestore:
     """A person has to decide or to set something right first; the reason says what."""
 

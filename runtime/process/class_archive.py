@@ -11,15 +11,16 @@ import hashlib
 import os
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from wire.values import frozen
 
 KEPT: Final = 8
 """Another Java and other jars make another archive, of 7 MB; the oldest goes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ClassArchive:
     """One archive: `part` is what a JVM is to write, None where there is nothing to write."""
 

@@ -4,12 +4,13 @@ import logging
 import sys
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from types import NoneType
 from typing import Final
 
 from runtime.process.output import escaped
+from wire.values import frozen
 
 KAZOO: Final = "kazoo"
 
@@ -21,7 +22,7 @@ class LogFormat(Enum):
     JSON = "json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LogSettings:
     """The form of lines, the least level that is logged, and that of single loggers."""
 
@@ -30,7 +31,7 @@ class LogSettings:
     levels: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LogFlags:
     """What was typed about the log; None is nothing."""
 
@@ -56,7 +57,10 @@ class _LineFormatter(logging.Formatter):
         return escaped(super().formatMessage(record))
 
 
-def configure(program: str, settings: LogSettings = LogSettings()) -> None:
+def configure(
+    program: str,
+    settings: LogSettings = LogSettings(),  # noqa: B008 - it is frozen
+) -> None:
     """Log to standard error as `time program level module: message`, or as JSON with these.
 
     kazoo warns of every attempt to connect, several a second while no server answers;

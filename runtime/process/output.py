@@ -4,10 +4,11 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any, Final, TextIO, cast
+
+from wire.values import frozen
 
 
 def print_nowhere() -> None:
@@ -30,7 +31,7 @@ class OutputFailed(OSError):
     """Standard output took no more, as on a full disk (a closed pipe is a BrokenPipeError)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Output:
     """Standard output, whose errors differ from those of files and sockets."""
 

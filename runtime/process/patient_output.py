@@ -10,7 +10,6 @@ import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from io import UnsupportedOperation
 from typing import Final, Protocol, TextIO
 
@@ -18,6 +17,7 @@ import trio
 
 from runtime.process.clock import monotonic_ms
 from runtime.process.output import complain, escaped, is_terminal, print_nowhere
+from wire.values import frozen
 
 LAST_LINES_S: Final = 2.0
 """So long the last lines are waited for when the work is done."""
@@ -36,7 +36,7 @@ class Telling(Protocol):
         """Show what is being done from now on, until the next line."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class TellingBy:
     """Tells by a function, and shows nothing that passes."""
 

@@ -10,7 +10,7 @@ import ssl
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -24,6 +24,7 @@ from runtime.process.java import JavaMissing, java_command
 from runtime.process.logs import configure
 from runtime.process.ports import free_port
 from runtime.process.signals import cancel_on_signal
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -49,7 +50,7 @@ class ZooKeeperServerFailed(RuntimeError):
     """The server did not come up; the message names its port, folder and last words."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ServerDoors:
     """How clients come in: with neither keys nor users, everybody does."""
 
@@ -66,7 +67,7 @@ class ServerDoors:
 UNGUARDED: Final = ServerDoors()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ZooKeeperServer:
     """A server that answers on `host`:`port`; `process` is its Java process."""
 

@@ -3,10 +3,12 @@
 import argparse
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from wire.values import frozen
 
 if TYPE_CHECKING:  # it takes as long as all of a `--help`
     from runtime.configuration.config import Configuration
@@ -51,7 +53,7 @@ class Completes(Enum):
     DIRECTORY = "directory"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Word:
     """A value that a command takes by its place, as FLOW; `name` is its name in the namespace.
 
@@ -75,7 +77,7 @@ class Word:
         return f"[{shown}]" if self.is_optional else shown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Option:
     """`--name VALUE`; without a metavar it is a flag, True where it is given.
 
@@ -127,7 +129,7 @@ JSON_OF_LINES: Final = Option(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Command:
     """One command of a program; `topics list` is the command `list` of the noun `topics`.
 

@@ -9,7 +9,7 @@ import os
 import sys
 from argparse import ArgumentParser
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from itertools import chain
 from pathlib import Path
@@ -27,7 +27,8 @@ from runtime.process.output import (
 )
 from runtime.program.command import Act, Command, Options, Statuses, Word, arguments_of
 from runtime.program.command_parser import ProgramParser, build_parser
-from runtime.program.starting import interrupts_just_end
+from runtime.program.starting import interrupts_just_end, nothing_is_garbage
+from wire.values import frozen
 
 if TYPE_CHECKING:  # it takes as long as all of a `--help`
     from runtime.configuration.config import Configuration
@@ -63,7 +64,7 @@ class BadInput(Exception):
     """What was typed cannot be carried out; one line that says why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CommandReference:
     """A command as documentation shows it; `arguments` are (as it is typed, what it means)."""
 
@@ -75,7 +76,7 @@ class CommandReference:
     statuses: Statuses
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Program:
     """One of our programs.
 
@@ -152,7 +153,7 @@ class Program:
             options = self.parse(arguments)
             from runtime.process.logs import LogSettings, configure
 
-            with interrupts_just_end():
+            with interrupts_just_end(), nothing_is_garbage():
                 configure(self.name, options.log_flags.over(LogSettings()))
                 act = options.command.load()
                 read = _reader() if options.command.reads_configuration else None

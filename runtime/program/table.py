@@ -1,10 +1,11 @@
 """Rows as a terminal shows them: columns as wide as they must be, names from outside escaped."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from runtime.process.output import escaped
+from wire.values import frozen
 
 UNKNOWN: Final = "?"
 NOTHING: Final = "-"
@@ -12,7 +13,7 @@ MOST_PADDED: Final = 249
 """The length of the longest name of a topic; a group's may have 32,767 characters."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Table:
     """Rows below their titles; columns whose titles are in `left` begin at one edge.
 

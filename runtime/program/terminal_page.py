@@ -7,7 +7,7 @@ Rich's, no control character.
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from rich.cells import cell_len
@@ -19,6 +19,7 @@ from rich.text import Text
 from runtime.process.output import escaped
 from runtime.program.page import Part
 from runtime.program.table import Table
+from wire.values import frozen
 
 GAP: Final = 2
 """Columns between two columns of a table."""
@@ -91,7 +92,7 @@ def _table(table: Table, width: int) -> RichTable:
     return shown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ColumnRoom:
     """How wide a column is by itself, and how narrow it may become."""
 

@@ -11,11 +11,12 @@ else's.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from wire.acls import ResourceType
 from wire.net.rights import CREATE, DENY, LITERAL, WRITE, Right
+from wire.values import frozen
 
 EVERYBODY: Final = "User:*"
 SET_BY: Final = "User:write-fence/"
@@ -23,7 +24,7 @@ FOUND_BY: Final = "User:write-fence-found/"
 ANYWHERE: Final = "*"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FenceNote:
     """The client whose way back passes a closed topic; `was_closed` if others closed it first."""
 

@@ -4,7 +4,6 @@ The reference page, `mirror acls` and the test that runs everything with just th
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -13,6 +12,7 @@ from runtime.configuration.flow_section import AclSync, FlowConfig, OffsetSyncs,
 from runtime.configuration.name_patterns import alternatives
 from runtime.configuration.topic_names import TopicNames
 from wire.acls import CLUSTER_NAME, WILDCARD, Operation, PatternType, ResourceType
+from wire.values import frozen
 
 READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE = (
     Operation.READ,
@@ -92,7 +92,7 @@ def _syncs_on(side: OffsetSyncs) -> Callable[[FlowConfig], bool]:
     return lambda flow: flow.mirrormaker.offset_syncs is side
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Need:
     """Operations that one program needs on one thing, for a reason that people read."""
 

@@ -1,7 +1,6 @@
 """What applications would be refused after a switch: both sites are asked, nothing is changed."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from runtime.rights.closing import without_fence
@@ -12,13 +11,14 @@ from wire.net.cluster import Cluster
 from wire.net.errors import RequestRefused, UnsupportedApi
 from wire.net.rights import Right, RightsOff, all_rights
 from wire.net.scram_users import scram_users
+from wire.values import frozen
 
 MOST_LINES: Final = 20
 """More lines of one kind are counted."""
 NOT_SEEN: Final = "super users are not known, and a cluster may let all do what no entry speaks of"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SiteRights:
     """What one site keeps of its applications. A string says why it is not known."""
 
@@ -30,7 +30,7 @@ class SiteRights:
     """The site has no authorizer, so nobody is refused there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Outlook:
     """What is known about who would be refused on the target."""
 

@@ -8,13 +8,14 @@ they are; nor does one say whether all may do what no entry speaks of.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import islice
 from typing import Final, NamedTuple
 
 from wire.acls import EVERYBODY, IMPLIED_BY, WILDCARD, Operation, ResourceType
 from wire.net.rights import ALLOW, DENY, PREFIXED, Right
+from wire.values import frozen
 
 MOST_ASKED: Final = 50_000
 """So many questions are asked of the target's entries; what is beyond is said to be unknown."""
@@ -37,7 +38,7 @@ _WORDS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RefusedPrincipal:
     """Somebody who may do something on the source alone. `names` are the source's."""
 
@@ -72,7 +73,7 @@ class RefusedPrincipal:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Compared:
     """Who would be refused; `is_cut` where there was too much to ask about."""
 
@@ -80,7 +81,7 @@ class Compared:
     is_cut: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Seen:
     """What applications use on the source: topics, with their names on the target, and groups."""
 
@@ -183,7 +184,7 @@ def _enough(operation: Operation) -> frozenset[Operation]:
     return frozenset({operation, Operation.ALL}) | IMPLIED_BY.get(operation, frozenset())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Names:
     """All resources of which some entries speak."""
 

@@ -19,7 +19,7 @@ on the site that was closed: the other site has to take writes.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -28,6 +28,7 @@ from runtime.configuration.name_patterns import NamePattern
 from runtime.rights.closing import of_fence
 from wire.acls import WILDCARD, Operation, ResourceType
 from wire.net.rights import ALLOW, LITERAL, PREFIXED, Right
+from wire.values import frozen
 
 OF_APPLICATIONS: Final = frozenset(
     {
@@ -60,7 +61,7 @@ _KINDS: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Travelled:
     """The resources whose rights travel."""
 

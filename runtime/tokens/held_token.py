@@ -2,12 +2,12 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from runtime.process.clock import uptime_ms, wall_ms
 from wire.net.errors import TokenUnavailable
 from wire.net.security import Token
+from wire.values import frozen
 
 KEPT_FOR: Final = 0.7
 """The part of a token's life after which another one is asked for. Sessions are renewed after 85 %
@@ -25,7 +25,7 @@ def kept_until(token: Token, asked_at_ms: int) -> int:
     return asked_at_ms + int((token.expires_at_ms - asked_at_ms) * KEPT_FOR)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Outcome:
     what: Token | str
     until_uptime_ms: int

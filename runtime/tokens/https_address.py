@@ -1,8 +1,9 @@
 """Where a POST over HTTPS goes, apart from the POST, whose library is loaded for a POST alone."""
 
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
+
+from wire.values import frozen
 
 _HTTPS_PORT: Final = 443
 
@@ -11,7 +12,7 @@ class Silent(Exception):
     """The server's answer is none that can be used; the text says why, and quotes nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HttpsAddress:
     """Where to ask; `target` is the path with what is behind it."""
 

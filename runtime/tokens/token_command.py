@@ -4,7 +4,7 @@ import os
 import selectors
 import signal
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import monotonic
 from typing import Final
 
@@ -13,13 +13,14 @@ from runtime.tokens.answers import MOST_ANSWER_BYTES, token_of_text
 from runtime.tokens.held_token import HeldToken
 from wire.net.errors import TokenUnavailable
 from wire.net.security import Token
+from wire.values import frozen
 
 DEADLINE_S: Final = 15.0
 """A command that takes longer is killed, with all that it has started."""
 _CHUNK_BYTES: Final = 16 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TokenCommand:
     """Runs the command when a token is needed; no shell reads it, and its input is empty."""
 

@@ -2,7 +2,7 @@
 
 import base64
 import ssl
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote_plus, urlencode
@@ -15,6 +15,7 @@ from wire.net.errors import TokenUnavailable
 from wire.net.secret_file import FileSecret
 from wire.net.security import Secret, Tls, Token, reveal
 from wire.net.tls_context import make_context, reason_of
+from wire.values import frozen
 
 DEADLINE_S: Final = 15.0
 """For connecting, TLS, and the whole answer."""
@@ -22,7 +23,7 @@ REFUSED: Final = frozenset({400, 401, 403})
 """Statuses of an issuer that does not take our credentials (RFC 6749, 5.2)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TokenEndpoint:
     """Asks for a token with a client's id and secret, which go in the header (2.3.1)."""
 

@@ -1,6 +1,5 @@
 """A token in a file that somebody else renews, as Kubernetes and sidecars do."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from runtime.process.clock import wall_ms
@@ -8,9 +7,10 @@ from runtime.tokens.answers import MOST_ANSWER_BYTES, token_of_text
 from wire.net.errors import TokenUnavailable
 from wire.net.secret_file import BadSecretFile, read_secret_bytes
 from wire.net.security import Token
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TokenFile:
     """Reads the file at each login and at each renewal."""
 

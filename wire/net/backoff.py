@@ -1,16 +1,17 @@
 """How long to leave a broker alone after it could not be reached. Pure."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from wire.net.client_settings import UNSET, Growing
+from wire.values import frozen
 
 REFUSED: Final = Growing(first_ms=1_000, longest_ms=30_000)
 """After refused credentials: brokers count them, and some lock the account."""
 _SPREAD: Final = 0.2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Backoff:
     """Failures in a row and the moment, in seconds of the caller's clock, of the next attempt."""
 

@@ -1,7 +1,8 @@
 """How a client waits for a cluster, and what its sockets hold: values under Kafka's names."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from wire.values import frozen
 
 SYSTEMS_OWN: Final = 0
 """For how much may wait unsent in a socket, and for how long: what the system's settings say."""
@@ -12,7 +13,7 @@ RETRY_BACKOFF_MS: Final = 100
 _MOST_DOUBLINGS: Final = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SocketSettings:
     """The settings of one connection's socket."""
 
@@ -34,7 +35,7 @@ class SocketSettings:
 ORDINARY: Final = SocketSettings()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Growing:
     """A pause in milliseconds that doubles from one failure to the next, up to its longest."""
 
@@ -47,7 +48,7 @@ class Growing:
         return min(doubled, self.longest_ms) / 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ClientSettings:
     """What a user sets of all connections to a cluster; None is what nobody has set."""
 

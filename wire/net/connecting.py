@@ -1,6 +1,6 @@
 """From an address to a connection that knows what the broker speaks."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import trio
@@ -17,6 +17,7 @@ from wire.net.security import AnySasl
 from wire.net.tls import TlsTransport
 from wire.net.transport import Address, Dial, dial_tcp
 from wire.primitives import pack_int16
+from wire.values import frozen
 
 NEGOTIATED_IN: Final = 3
 """The version of ApiVersions that is tried first; a broker that lacks it knows version 0."""
@@ -28,7 +29,7 @@ _CODE_AT: Final = slice(4, 6)
 _UNSUPPORTED: Final = pack_int16(ErrorCode.UNSUPPORTED_VERSION)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ConnectionSettings:
     """The settings that all connections of a client have in common."""
 

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import trio
@@ -27,11 +26,12 @@ from wire.net.errors import ConnectionClosed, RequestRefused
 from wire.net.retries import COORDINATOR_MOVED, PATIENCE_S, code_of
 from wire.net.transport import Address
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GroupDescription:
     """A group as its coordinator sees it; with an `error_code` other than NONE it could not say."""
 

@@ -13,6 +13,7 @@ from wire.net.errors import RequestRefused
 from wire.net.retries import code_of
 from wire.net.transport import Address
 from wire.primitives import Buffer
+from wire.values import frozen
 
 CORRELATION_BYTES: Final = 4
 LONG_BYTES: Final = 4_096
@@ -25,7 +26,7 @@ BELIEVED_FOR_S: Final = 60.0
 _UNKNOWN: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BrokerView:
     """One broker as it advertises itself."""
 
@@ -39,7 +40,7 @@ class BrokerView:
         return self.host, self.port
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PartitionView:
     """Where one partition lives; `leader` is -1 while there is none, and `error_code` says why."""
 
@@ -50,7 +51,7 @@ class PartitionView:
     error_code: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TopicView:
     """One topic; with an `error_code` other than 0, for instance unknown, without partitions."""
 
@@ -61,7 +62,7 @@ class TopicView:
     error_code: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ClusterView:
     """What is known of a cluster, or what one broker says of it.
 

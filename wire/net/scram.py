@@ -13,10 +13,11 @@ import binascii
 import hashlib
 import hmac
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from wire.net.security import Mechanism
+from wire.values import frozen
 
 HASHES: Final = {Mechanism.SCRAM_SHA_256: "sha256", Mechanism.SCRAM_SHA_512: "sha512"}
 LEAST_ITERATIONS: Final = 4_096
@@ -37,7 +38,7 @@ class ScramRefused(ValueError):
     """The client cannot accept what the server said; the text says why, in one line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ClientFinal:
     """Our answer to the server's first message, and the signature that it must answer with."""
 

@@ -9,9 +9,11 @@ import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO, Final
+
+from wire.values import frozen
 
 _LOG = logging.getLogger(__name__)
 
@@ -153,7 +155,7 @@ class LastLook:
             _LOG.warning("%s", complaint)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FileSecret:
     """A secret in a file, which is read again whenever the secret is used."""
 

@@ -1,12 +1,13 @@
 """How a client proves who it is, and finds out who the brokers are: values, no I/O."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias
 
 from wire.net.client_settings import UNSET, ClientSettings
 from wire.net.secret_file import FileSecret
+from wire.values import frozen
 
 Secret: TypeAlias = str | FileSecret
 
@@ -30,7 +31,7 @@ WITH_PASSWORDS: Final = (Mechanism.PLAIN, Mechanism.SCRAM_SHA_256, Mechanism.SCR
 """The mechanisms whose credentials are a name and a password."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Pem:
     """Certificates, and the private key of the first of them or nothing, as PEM."""
 
@@ -53,7 +54,7 @@ class PemSource(Protocol):
         """Return what is there now, or what was last; blocks for as long as decrypting takes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tls:
     """PEM files. Without ``ca`` the system's authorities are trusted.
 
@@ -103,7 +104,7 @@ class Tls:
         return f"{self.key_path}.{key}: {file}" if self.key_path else str(file)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sasl:
     """Credentials; the password is never shown."""
 
@@ -122,7 +123,7 @@ class Sasl:
         return " ".join(words)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Token:
     """A bearer token, which is never shown, and its end in milliseconds since the epoch."""
 
@@ -152,7 +153,7 @@ class TokenSource(Protocol):
         """Do not return this token again: a broker has refused it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BearerSasl:
     """A login by tokens (RFC 7628, KIP-255)."""
 
@@ -169,7 +170,7 @@ class BearerSasl:
         return Mechanism.OAUTHBEARER
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KerberosSasl:
     """A login by tickets of Kerberos (RFC 4752): of a keytab, else of the user's own cache."""
 
@@ -195,7 +196,7 @@ class KerberosSasl:
 AnySasl: TypeAlias = Sasl | BearerSasl | KerberosSasl
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Security:
     """One of Kafka's four security protocols, by what is there."""
 

@@ -1,12 +1,12 @@
 """The batches of a fetched chunk that hold committed records, as a consumer reads them. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from wire.record_batch.header import BatchHeader
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Aborted:
     """A transaction to leave out: of this producer, from this offset to its marker."""
 

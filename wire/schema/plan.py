@@ -4,18 +4,19 @@ Annotations are read once per class and version, never while a message is coded.
 """
 
 from collections.abc import Iterator
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin
 
 from wire.schema.vocabulary import Presence, PrimitiveKind, presence_of
+from wire.values import frozen
 
 
 class UnsupportedVersion(ValueError):
     """A message was to be coded in a version that its class does not speak."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Primitive:
     """One value of a primitive type."""
 
@@ -23,7 +24,7 @@ class Primitive:
     nullable: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Structure:
     """Another dataclass, inline."""
 
@@ -31,7 +32,7 @@ class Structure:
     nullable: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Array:
     """Any number of elements of one type."""
 
@@ -42,7 +43,7 @@ class Array:
 Shape: TypeAlias = Primitive | Structure | Array
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Slot:
     """One field of a class: its shape in a given version, and where it is at home."""
 
@@ -58,7 +59,7 @@ class Slot:
         return f"{self.owner}.{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class FieldPlan:
     """The fields of one class in one version, in the order in which they travel."""
 

@@ -13,13 +13,14 @@ all versions.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 from wire.primitives import Buffer
+from wire.values import frozen
 
 
 class PrimitiveKind(Enum):
@@ -97,7 +98,7 @@ class Request(Protocol[Response_co]):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Presence:
     """In which versions a field is there, and how. Versions are inclusive on both ends."""
 

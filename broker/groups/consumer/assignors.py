@@ -7,16 +7,16 @@ Sources of the rules: KIP-848; Kafka's UniformAssignor and RangeAssignor.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Final, TypeAlias
 from uuid import UUID
 
 from broker.groups.consumer.partitions import NONE, Partitions, TopicIdPartition
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Subscriber:
     """One member as an assignor sees it: the topics it reads, and its target so far."""
 

@@ -27,9 +27,10 @@ from wire.consumer_group_records import (
     TopicsValue,
     Value,
 )
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Matches:
     """The topics that patterns match, as the cluster was at this change of its topics."""
 

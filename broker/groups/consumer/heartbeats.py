@@ -3,7 +3,7 @@
 Rules and their order follow Apache Kafka's GroupMetadataManager (consumer groups).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from broker.groups.consumer.draft import NO_MATCHES, Draft, Matches
@@ -28,9 +28,10 @@ from wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Beating:
     """One ConsumerGroupHeartbeat; None is for what has not changed since the last one.
 

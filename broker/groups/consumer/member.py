@@ -1,6 +1,6 @@
 """One member of a group of the new protocol: what it has told of itself, and what it owns."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from typing import Final
 
@@ -13,6 +13,7 @@ from wire.consumer_group_records import (
     TopicPartitions,
     Value,
 )
+from wire.values import frozen
 
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
@@ -42,7 +43,7 @@ class MemberState(IntEnum):
     """A later version of Kafka has written another number."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Member:
     """One member; `topics` are in order, `pattern` is the regular expression it subscribes with."""
 

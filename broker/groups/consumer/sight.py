@@ -7,13 +7,13 @@ member of a partition before.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from broker.fairness import Turns
+from wire.values import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RightsSeen:
     """The rights of whoever beats.
 

@@ -6,7 +6,7 @@ Both are another program's: what is not as expected is a reason why nothing is k
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from runtime.console.frame import ROOT, PagePart, PageParts
 from runtime.console.tables import Column, ListQuery, counted, mark, pager, search_form, table, when
 from runtime.pages.markup import shown
 from runtime.untrusted_json import read_json, text, whole_number
+from wire.values import frozen
 
 OLD_MS: Final = 36 * 3_600_000
 """A verdict of that age says nothing of today; alerts take the same."""
@@ -42,7 +43,7 @@ _FINDINGS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NightSeen:
     """One night's verdict, or why it cannot be read."""
 
@@ -56,7 +57,7 @@ class NightSeen:
     why_not: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AuditSeen:
     """The last verdict, and the nights before it, the newest first."""
 

@@ -1,7 +1,6 @@
 """What the mirrors say of flows, partitions and groups: each is asked for its own page."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -16,12 +15,13 @@ from runtime.coordination.witness import WitnessGarbled, WorkerInfo
 from runtime.coordination.zookeeper import ZooKeeperFault
 from runtime.pages.page_reader import PageUnread, read_page
 from runtime.process.clock import wall_ms
+from wire.values import frozen
 
 SUMMARIES: Final = "/status/flows"
 WHOLE: Final = "/status"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SummariesSeen:
     """The flows whose mirrors have answered, and why others are not known."""
 
@@ -29,7 +29,7 @@ class SummariesSeen:
     faults: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Told:
     """What each worker of a flow has told, by flow, the leading one first."""
 

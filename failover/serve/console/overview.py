@@ -5,7 +5,6 @@ What is not known is said with the reason. It is never shown as nothing, and nev
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +22,7 @@ from runtime.console.flow_summary import FlowSummary
 from runtime.console.frame import ROOT, PagePart, PageParts
 from runtime.console.tables import Column, counted, mark, seconds, table, unknown, when
 from runtime.pages.markup import shown
+from wire.values import frozen
 
 NAMED: Final = 5
 """So many topics of a list are named."""
@@ -36,7 +36,7 @@ _SITES: Final = (
 _WITNESSED: Final = (Column("flow"), Column("by the witness"), Column("run by"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SetSeen:
     """A set of topics as it was seen last; of a file without sets all there is, without a name."""
 
@@ -52,7 +52,7 @@ class SetSeen:
     audit: AuditSeen | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OverviewSeen:
     """Everything that the page shows."""
 

@@ -1,7 +1,7 @@
 """Rehearsals: when, by whom, how long each way took, what was lost; and today's outlook. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from html import escape
 from typing import Final
 
@@ -13,6 +13,7 @@ from runtime.console.frame import ROOT, PagePart, PageParts
 from runtime.console.tables import Column, mark, table, unknown, when
 from runtime.pages.browsing import BadTarget
 from runtime.pages.markup import shown
+from wire.values import frozen
 
 PATH: Final = "rehearsals"
 _TONES: Final = {
@@ -46,7 +47,7 @@ _STEPS: Final = (Column("step"), Column("took", is_number=True))
 _TODAY: Final = (Column("set"), Column("to"), Column("could be promoted"), Column("why not"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RehearsalsSeen:
     """The rehearsals that the witness keeps, oldest first, or why they are not known."""
 

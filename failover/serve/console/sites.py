@@ -1,7 +1,6 @@
 """Brokers, topics, leaders, replicas in sync and sizes of every site, side by side."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Final
 from urllib.parse import urlencode
@@ -29,6 +28,7 @@ from runtime.process.clock import wall_ms
 from wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from wire.net import Cluster, ClusterView, NetworkFault, PartitionView
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 LOOK_TIMEOUT_S: Final = 5.0
 SORTS: Final = ("name", "worst", "size")
@@ -44,7 +44,7 @@ _PARTITIONS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ClusterSeen:
     """One cluster as it was seen, or why it was not."""
 

@@ -1,6 +1,5 @@
 """Where a partition's log begins and ends, and where in it a question begins."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from failover.serve.peek.look import MOST_LOOKED, MOST_SHOWN
@@ -10,12 +9,13 @@ from wire.net import Cluster
 from wire.net.errors import RequestRefused
 from wire.net.operations import EARLIEST, LATEST, READ_COMMITTED, list_offsets
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 NONE_THERE: Final = -1
 """What a broker answers where no record is as young as was asked for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PeekBounds:
     """Offsets of one log as its leader told them."""
 

@@ -4,7 +4,7 @@ A map says where a copy lies; whether the mirror's batch lies there, the other l
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from failover.serve.peek.look import PeekedRecord
@@ -23,13 +23,14 @@ from wire.net import NetworkFault
 from wire.net.side_by_side import ask_each
 from wire.record_batch import CorruptBatch
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 ONE_BATCH_BYTES: Final = 1
 """A broker sends one whole batch at the least."""
 LOOKS_AT_ONCE: Final = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Counterpart:
     """The same record on another site: its offset there, or why that is not known."""
 
@@ -96,7 +97,7 @@ def _cannot(ways: Sequence[FlowConfig | None], name: str) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Asked:
     """A partition of one site, and the other site with the flows that lead there and back."""
 
@@ -152,7 +153,7 @@ async def _followed(
     return follower
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PartitionMaps:
     """One partition on two sites, and the maps of both ways; a way without a flow has None."""
 

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from wire.record_batch import BatchHeader, CorruptBatch, Record, crc_is_valid, iterate_records
+from wire.values import frozen
 
 MOST_SHOWN: Final = 20
 MOST_LOOKED: Final = 50_000
@@ -71,7 +72,7 @@ class Excerpt(NamedTuple):
     size: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PeekedRecord:
     """One record as it lies in the log; None is null."""
 

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Final
@@ -24,6 +23,7 @@ from runtime.console.frame import PagePart, PageParts
 from runtime.console.tables import counted, mark, unknown
 from runtime.pages.markup import moment, shown
 from wire.errors import ErrorCode
+from wire.values import frozen
 
 MOST_FIELD: Final = 1_200
 """So many characters of a field are put back into the form."""
@@ -39,7 +39,7 @@ _REMEDIES: Final[Mapping[ErrorCode, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AskedPeek:
     """The form as it was sent, and whether anything is shown at all."""
 

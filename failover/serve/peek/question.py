@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -11,6 +10,7 @@ from urllib.parse import urlencode
 from runtime.console.frame import ROOT
 from wire.record_batch.header import MOST_OFFSET
 from wire.topic_partition import TopicPartition
+from wire.values import frozen
 
 PATH: Final = "peek"
 MOST_KEY: Final = 512
@@ -32,7 +32,7 @@ class KeyForm(StrEnum):
     HEX = "hex"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PeekQuestion:
     """A partition of a site, and where to begin: at an offset, at a time, or near the end."""
 

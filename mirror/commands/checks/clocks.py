@@ -9,7 +9,6 @@ Nothing is written into either cluster.
 """
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import Final
 
 from mirror.commands.checks.versions import Spoken
@@ -24,6 +23,7 @@ from wire.messages.describe_quorum import (
 from wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from wire.net.cluster import Cluster
 from wire.net.metadata import ClusterView
+from wire.values import frozen
 
 TOLERATED_MS: Final = 1_000
 CONSEQUENCE: Final = "lags in seconds and retention by time are wrong by as much"
@@ -33,7 +33,7 @@ MAX_TIMESTAMP: Final = -3
 """ListOffsets v7 takes it for the newest stamp (KIP-734)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ClockReading:
     """The time of a clock between two moments of this machine's, all in milliseconds."""
 

@@ -8,13 +8,13 @@ to a process nearby that acknowledges at once; over 80 ms it would make 2.5.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from mirror.forward.lanes import NEAR_S, lanes_for, measure_round_trip
 from wire.errors import ErrorCode
 from wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from wire.net.cluster import Cluster
+from wire.values import frozen
 
 BROKER_RESOURCE: Final = 4
 SEND: Final = "socket.send.buffer.bytes"
@@ -25,7 +25,7 @@ ENOUGH_MB_S: Final = 100.0
 MEGABYTE: Final = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Distance:
     """One broker, as seen from here."""
 

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from runtime.configuration.flow_section import AclSync, FlowConfig, Policy
@@ -30,6 +29,7 @@ from wire.net.connecting import WHO_WE_ARE
 from wire.net.errors import RequestRefused
 from wire.net.retries import code_of
 from wire.schema import Request
+from wire.values import frozen
 
 METADATA_VERSION: Final = "metadata.version"
 LEVELS: Final = (
@@ -46,7 +46,7 @@ FETCHES: Final = (
 """The release that a version of Fetch came with."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Spoken:
     """The versions of one broker by API key, and its cluster's feature level, if it has one."""
 
@@ -70,7 +70,7 @@ class Spoken:
         return f"{words}; {METADATA_VERSION} {self.level}, Kafka {_last(LEVELS, self.level)}{later}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NeededVersion:
     """A needed version, and what a flow does without it; empty if the flow cannot run then."""
 
