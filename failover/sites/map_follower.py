@@ -43,7 +43,7 @@ KeyValue: TypeAlias = tuple[bytes, bytes | None]
 class MapFollower:
     """The maps of one flow, up to date as of the last refresh()."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is followed and how, each with its name
         self,
         target: Site,
         source_name: str,
@@ -52,10 +52,12 @@ class MapFollower:
         *,
         topic_set: str | None = None,
         names: Renaming | None = None,
+        may_be_gone: bool = False,
     ) -> None:
         """Follow the map of what comes from `source_name`; nothing is read yet.
 
-        With `names` topics go by those, and others are left out; such a map is not written to.
+        With `names` topics go by those, and others are left out; such a map is not written to. One
+        that `may_be_gone` counts as empty then; the caller tells what that leaves open.
 
         Records of producers that are not among its `writers` are passed over, and counted in
         `unbelieved` unless they speak only of topics that nobody is `concerned` with.
@@ -65,6 +67,7 @@ class MapFollower:
         self.unbelieved_records: Final = UnbelievedRecords(concerned)
         self.topic_set: Final = topic_set
         self._writers = writers
+        self._may_be_gone = may_be_gone
         self._names = names
         self._topic = map_topic_name(source_name)
         self._next = 0
@@ -271,7 +274,7 @@ class MapFollower:
         return None if offset_map is None else offset_map.sealed_at
 
     async def _read(self) -> None:
-        """Replay what the map topic has got since the last time; nothing while there is none.
+        """Replay what the map topic has got since the last time; nothing where none was written.
 
         What was read of a topic that has lost it is not believed: the next time begins anew.
         """
@@ -291,6 +294,8 @@ class MapFollower:
                 " `mirror status`"
             )
         self._topic_id = topic_id
+        if not end and not self._may_be_gone:
+            await self._writers.require_unwritten()
         await self._read_to(end)
 
     async def _read_to(self, end: int) -> None:

@@ -31,7 +31,7 @@ from runtime.coordination.map_writers import (
 from runtime.coordination.witness import WitnessGarbled, WitnessPaths
 from runtime.coordination.zookeeper import BadVersion, NodeExists, ZooKeeper
 from runtime.process.clock import now_ms
-from wire.errors import ErrorCode
+from wire.errors import ErrorCode, describe
 from wire.net import Cluster, NetworkFault
 from wire.net.operations import EARLIEST, LATEST, list_offsets, read_partition
 from wire.record_batch import CorruptBatch, iterate_records
@@ -186,7 +186,7 @@ async def _find_unknown(
                 is_outdated=True,
             )
         another = None if internal.of_checkpoints else _told_another(known, written)
-        if without_numbers and another is not None and written.count:
+        if without_numbers and another is not None:
             return Unknown(internal, another, is_outdated=True)
         return _told_unknown(internal, unbelieved) if unbelieved.count else None
     raise MapUnreadable(f"{where} was not read within {READ_TIMEOUT_S:g} s")
@@ -204,6 +204,12 @@ def _told_another(known: MapWriters, written: "WrittenBy") -> str | None:
         how = (
             f"the topic ends at {written.end}, and was written up to {known.end}: it lost its end."
             " Have it believed only if all topics of the site were restored to the same moment"
+        )
+    elif known.was_written and not written.count:
+        return (
+            "nothing of the topic is there, and it was written: it was deleted. Have that believed"
+            " only if all that was mirrored by it was deleted, too; else `mirror rebuild-map` finds"
+            " it again"
         )
     else:
         return None
@@ -315,8 +321,10 @@ async def read_writers(
     """
     written, reading = WrittenBy() if concerned is None else WrittenBy(concerned), MapReading()
     view = (await cluster.metadata([topic], refresh=True)).topics.get(topic)
-    if view is None or not view.partitions:
+    if view is None or view.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return written
+    if view.error_code != ErrorCode.NONE:
+        raise MapUnreadable(f"{topic}: {describe(view.error_code)}")
     written.topic_id = view.topic_id
     where = TopicPartition(topic, 0)
     start = (await list_offsets(cluster, [where], EARLIEST))[where]

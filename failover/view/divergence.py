@@ -387,6 +387,7 @@ async def list_divergence(configuration: Configuration, tell: Tell) -> Tally:
                         WitnessWriters(zookeeper, paths, active, idle),
                         concerned,
                         topic_set=configuration.topic_set,
+                        may_be_gone=True,  # `_list_never_taken` says what may be a copy then
                     ),
                     journals=journals,
                     tell=tell,

@@ -8,7 +8,9 @@ from offset_translation.map_records import lost_head
 from offset_translation.topic_identity import NO_ID
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
+from wire.net.errors import RequestRefused
 from wire.net.operations import EARLIEST, LATEST, list_offsets, read_partition
+from wire.net.retries import code_of
 from wire.record_batch import BatchHeader, CorruptBatch, Record, crc_is_valid, iterate_records
 from wire.topic_partition import TopicPartition
 
@@ -119,6 +121,14 @@ def _records(header: BatchHeader, batch: memoryview) -> list[Record]:
 
 
 async def topic_exists(cluster: Cluster, topic: str) -> bool:
-    """Whether the cluster has the topic; raises NetworkFault."""
+    """Whether the cluster has the topic.
+
+    Raises NetworkFault, also where the broker says neither: a topic that we may not see may be
+    there.
+    """
     found = (await cluster.metadata([topic], refresh=True)).topics.get(topic)
-    return found is not None and found.error_code == ErrorCode.NONE and bool(found.partitions)
+    if found is None or found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return False
+    if found.error_code != ErrorCode.NONE:
+        raise RequestRefused(topic, code_of(found.error_code))
+    return bool(found.partitions)

@@ -104,11 +104,21 @@ async def source_ends(flow: FlowConfig, links: Links) -> Ends:
 
 
 async def read_map(
-    flow: FlowConfig, links: Links, writers: Writers, unbelieved: UnbelievedRecords | None = None
+    flow: FlowConfig,
+    links: Links,
+    writers: Writers,
+    unbelieved: UnbelievedRecords | None = None,
+    *,
+    may_be_gone: bool = False,
 ) -> MapState:
-    """Return the state by the map topic, an empty one without a topic; raises NetworkFault."""
+    """Return the state by the map topic, an empty one where nobody has written any.
+
+    Raises NetworkFault, and unless it `may_be_gone` MapGone.
+    """
     left_out = UnbelievedRecords(flow.mirrors) if unbelieved is None else unbelieved
-    state = await read_map_of(flow.source, links.target_admin, writers, left_out)
+    state = await read_map_of(
+        flow.source, links.target_admin, writers, left_out, may_be_gone=may_be_gone
+    )
     if unbelieved is None:
         complain_of(left_out, flow)
     return state
@@ -132,19 +142,25 @@ async def read_map_of(
     writers: Writers,
     unbelieved: UnbelievedRecords,
     names: Renaming | None = None,
+    *,
+    may_be_gone: bool = False,
 ) -> MapState:
-    """Return the state by a cluster's map of what came from a site; raises NetworkFault.
+    """Return the state by a cluster's map of what came from a site.
+
+    Raises NetworkFault, and unless it `may_be_gone` MapGone.
 
     Records of producers that are not among its `writers` are noted as `unbelieved`, and passed
     over. With `names` topics go by those, and others are left out.
     """
     state = MapState()
-    topic = map_topic_name(source_name)
-    if await topic_exists(target, topic):
-        async for record in believed(TailReader(target, topic, is_map=True), writers, unbelieved):
+    reader = TailReader(target, map_topic_name(source_name), is_map=True)
+    if await topic_exists(target, reader.topic):
+        async for record in believed(reader, writers, unbelieved):
             key = record.key if names is None else renamed(record.key, names)
             if key is not None or record.key is None:
                 state.replay(key, record.value)
+    if not reader.log_end and not may_be_gone:
+        await writers.require_unwritten()
     return state
 
 

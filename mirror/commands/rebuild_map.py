@@ -132,7 +132,7 @@ async def _rebuild(flow: FlowConfig, links: Links, writers_of: WritersOf, *, wri
     arrived = await read_map_back(flow, links, backward, unbelieved)
     complain_of_way_back(unbelieved, flow)
     arrived.advance({k: ends.end for k, ends in source.items() if isinstance(ends, LogEnds)})
-    known = (await read_map(flow, links, writers)).maps
+    known = (await read_map(flow, links, writers, may_be_gone=True)).maps
     target = await read_target_ends(links.target_admin, flow.names, set(source))
     topics = (await links.source_admin.metadata(refresh=True)).topics
     readable = await list_offsets(links.source_admin, source, isolation_level=flow.isolation_level)

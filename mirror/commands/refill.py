@@ -6,6 +6,7 @@ brings everything, and its own map translates each position exactly.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from mirror.clusters.admin import delete_topic
@@ -109,13 +110,15 @@ async def _refuse_unless_active(configuration: Configuration, site: str) -> None
 async def _refill(away: FlowConfig, links: Links, writers: Writers, *, write: bool) -> int:
     here = await source_ends(away, links)
     unbelieved = UnbelievedRecords(away.mirrors)
-    topic_partitions = set((await read_map(away, links, writers, unbelieved)).maps)
+    registry = writers
+    read = partial(read_map, away, links, may_be_gone=True)  # a run before may have deleted it
+    topic_partitions = set((await read(writers, unbelieved)).maps)
     if unbelieved.speaks_of_topics(away.mirrors):
         # With an old copy of the witness it is these that tell what the site still holds.
         writers = Anybody("nobody is asked")
-        topic_partitions = set((await read_map(away, links, writers)).maps)
+        topic_partitions = set((await read(writers)).maps)
     ends = await read_target_ends(links.target_admin, away.names, topic_partitions)
-    state = await read_map(away, links, writers)
+    state = await read(writers)
     state.advance(
         {
             topic_partition: one.end
@@ -142,6 +145,8 @@ async def _refill(away: FlowConfig, links: Links, writers: Writers, *, write: bo
             await delete_topic(links.target_admin, topic)
         told = "deleted" if write else "to be deleted"
         print_line(f"{away.target}: {topic}: {told}")
+    if write:
+        await registry.forget_log()
     print_line(
         f"{len(state.maps)} partitions: everything that {away.target} holds "
         f"{'is' if write else 'would be'} brought to {away.source} by the next `mirror run`"

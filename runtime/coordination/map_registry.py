@@ -11,6 +11,7 @@ from runtime.coordination.map_writers import (
     TO_ADOPT,
     WITHOUT_ID,
     MapCut,
+    MapGone,
     MapMadeAgain,
     MapReading,
     MapWriters,
@@ -184,6 +185,38 @@ class WitnessWriters:
                 continue
             return
 
+    async def require_unwritten(self) -> None:
+        """Ask the witness whether the topic was written; see `Writers`."""
+        if self._of_checkpoints:
+            return  # a group's next position tells as much
+        known = await self._asked()
+        if not known.was_written:
+            return
+        up_to = f" up to {known.end}" if known.end else ""
+        raise MapGone(
+            f"{self._of_map} is not there, or holds nothing, and our programs have written"
+            f" it{up_to}: where it was deleted, what one site has of the other's cannot be told"
+            " from its own. Stop every mirror, and `mirror rebuild-map --write` finds the map again"
+            " from both logs. If it was deleted on purpose, with all that was mirrored,"
+            f" {self._believe}"
+        )
+
+    async def forget_log(self) -> None:
+        """Have the witness expect no log of the topic."""
+        await _understood(self._path, self._forget_log)
+
+    async def _forget_log(self) -> None:
+        while (node := await self._zookeeper.get(self._path)) is not None:
+            known = MapWriters.decode(node.data)
+            if known.adopts:
+                return
+            try:
+                await self._put(node, known.unwritten())
+            except (NoNode, BadVersion):
+                continue
+            self._known = known.unwritten()
+            return
+
     async def believes(self, producer_id: int, offset: int, reading: MapReading) -> bool:
         """Ask the witness again, all its servers in step, before a producer is called unknown.
 
@@ -255,15 +288,10 @@ class WitnessWriters:
         """Raise MapMadeAgain where the witness knows another topic, and MapCut a longer log."""
         if not self._is_of_another_log(known, topic_id, end):
             return
-        source, target = self._flow
-        of_map = f"the map on {target} of what comes from {source}"
+        of_map, believe, target = self._of_map, self._believe, self._flow[1]
         rebuild = (
             "by which groups would pass over records. Stop every mirror, delete the topic, and"
             " `mirror rebuild-map --write` finds the map again from both logs"
-        )
-        believe = (
-            f"`failover recover --believe-maps{set_option(self._topic_set)}` shows it, and has it"
-            " believed with --write"
         )
         if known.is_of_another_topic(topic_id):
             raise MapMadeAgain(
@@ -275,6 +303,18 @@ class WitnessWriters:
             f"{of_map} ends at {end}, and our programs have written it up to {known.end}: it has"
             " lost its end, as on a disk that was restored, and lacks the newest pieces,"
             f" {rebuild}. If all topics of {target} were restored to one moment, {believe}"
+        )
+
+    @property
+    def _of_map(self) -> str:
+        source, target = self._flow
+        return f"the map on {target} of what comes from {source}"
+
+    @property
+    def _believe(self) -> str:
+        return (
+            f"`failover recover --believe-maps{set_option(self._topic_set)}` shows it, and has it"
+            " believed with --write"
         )
 
     def _outdated(self, one: Registration, known: MapWriters) -> WitnessOutdated:
@@ -302,6 +342,13 @@ class Anybody:
         raise WritersUnknown(self._reason)
 
     async def note_end(self, _: int) -> None:
+        """Raise WritersUnknown."""
+        raise WritersUnknown(self._reason)
+
+    async def require_unwritten(self) -> None:
+        """Return: nobody knows better."""
+
+    async def forget_log(self) -> None:
         """Raise WritersUnknown."""
         raise WritersUnknown(self._reason)
 

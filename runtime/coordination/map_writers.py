@@ -80,6 +80,10 @@ class MapCut(WritersUnknown):
     """The topic ends before what our programs have written."""
 
 
+class MapGone(WritersUnknown):
+    """Nothing of the topic is there, and our programs have written it."""
+
+
 class Registration(NamedTuple):
     """One registration: the id of its registry, in hex, and its number there."""
 
@@ -164,6 +168,15 @@ class MapWriters:
     def is_cut(self, end: int | None) -> bool:
         """Tell whether a topic that ends here has lost its end; of None nothing is known."""
         return end is not None and not self.adopts and end < self.end
+
+    @property
+    def was_written(self) -> bool:
+        """Whether our programs have written the topic, or were about to."""
+        return not self.adopts and bool(self.end or self.registered)
+
+    def unwritten(self) -> "MapWriters":
+        """Return the same of a topic that was deleted on purpose: no log of it is expected."""
+        return replace(self, registered={}, adopted_before=0, topic_id="", end=0)
 
     def is_of_another(self, one: Registration) -> bool:
         """Tell whether it is surely another registry's: those of earlier versions have no id."""
@@ -376,6 +389,16 @@ class Writers(Protocol):
 
     async def note_end(self, end: int, /) -> None:
         """Remember that the topic has come so far."""
+
+    async def require_unwritten(self) -> None:
+        """Return where nothing was ever written: asked by who finds no topic, or an empty one.
+
+        Raises MapGone. A topic may be gone, or be one that a broker has not heard of yet; to take
+        it for one that never was would be to take what a mirror has brought for the site's own.
+        """
+
+    async def forget_log(self) -> None:
+        """Take note that the topic was deleted on purpose."""
 
     async def register(
         self, producer_id: int, in_log: Collection[int] | None = None, /

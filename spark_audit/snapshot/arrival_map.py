@@ -60,7 +60,7 @@ async def read_map(
     partitions: Collection[TopicPartition],
     told_set: str | None = None,
 ) -> ReadMap:
-    """Return what the map that is asked for says; nothing while there is no map.
+    """Return what the map that is asked for says; nothing where nobody has written any.
 
     Records of producers that are not among its `writers` are not believed. They are named where
     they say something else of these `partitions`, with a command for `told_set`.
@@ -73,8 +73,10 @@ async def read_map(
     topics = {partition.topic for partition in partitions}
     unbelieved = UnbelievedRecords(topics.__contains__)
     others: list[Record] = []
+    is_empty = True
     try:
         async for producer_id, is_believed, found in _records(cluster, topic, writers):
+            is_empty = False
             record = found if names is None else found._replace(key=renamed(found.key, names))
             if record.key is None and found.key is not None:
                 continue
@@ -87,6 +89,8 @@ async def read_map(
             is_of_others = about and not any(one.topic in topics for one in about)
             if len(others) < MOST_COMPARED and not is_of_others:
                 others.append(record)
+        if is_empty:
+            await writers.require_unwritten()
     except (NetworkFault, CorruptBatch) as fault:
         raise CannotTell(f"cluster {name}: {topic}: {fault}") from fault
     except _Unreadable as reason:

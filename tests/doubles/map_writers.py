@@ -5,7 +5,13 @@ from dataclasses import replace
 from uuid import UUID
 
 from mirror.map.known_writers import WritersOf
-from runtime.coordination.map_writers import MapReading, MapWriters, Registration, begun_writers
+from runtime.coordination.map_writers import (
+    MapGone,
+    MapReading,
+    MapWriters,
+    Registration,
+    begun_writers,
+)
 
 
 def writers_of(writers: "MemoryWriters") -> WritersOf:
@@ -32,6 +38,13 @@ class MemoryWriters:
 
     async def note_end(self, end: int) -> None:
         self.known = replace(self.known, end=max(end, self.known.end))
+
+    async def require_unwritten(self) -> None:
+        if self.is_strict and self.known.was_written:
+            raise MapGone("written, and gone")
+
+    async def forget_log(self) -> None:
+        self.known = self.known.unwritten()
 
     async def is_elsewhere(self, one: Registration) -> bool:
         assert not self.is_strict or not self.known.is_before(one)

@@ -12,6 +12,8 @@ from failover.recover import recover, restore_witness
 from failover.sites.unknown_writers import (
     CannotRecover,
     MapUnreadable,
+    WrittenBy,
+    _told_another,
     read_writers,
     restore_writers,
 )
@@ -49,6 +51,23 @@ async def test_the_producers_of_a_map_are_told_with_their_records() -> None:
             "1 of producer id -1 (a plain producer), from offset 4 on",
             "6 of producer id 7, from offset 0 on",
         ]
+
+
+async def test_a_map_that_may_not_be_seen_is_not_told_as_an_empty_one() -> None:
+    async with run_fake_cluster() as fake, open_cluster(fake.bootstrap, client_id="t") as cluster:
+        write(fake.create_topic(MAP, 0).partitions[0], "abcd", MIRROR)
+        fake.hidden.add(MAP)
+        with pytest.raises(MapUnreadable, match=MAP):
+            await read_writers(cluster, MAP)
+
+
+def test_a_map_that_is_gone_is_adopted_only_by_decision() -> None:
+    written = MapWriters(registered={7: 1}, topic_id=UUID(int=3).hex, end=9)
+    for gone in (WrittenBy(), WrittenBy(topic_id=UUID(int=3), end=0)):
+        told = _told_another(written, gone)
+        assert told is not None
+        assert "it was deleted" in told or "was written up to 9: it lost its end" in told
+    assert _told_another(MapWriters(), WrittenBy()) is None
 
 
 async def test_a_damaged_map_is_told_as_such() -> None:

@@ -8,6 +8,7 @@ from failover.journal.execute import StepFailed
 from failover.moving.drain import SourceLogs, wait_drained
 from failover.sites.map_follower import MapFollower
 from failover.sites.site import LogUnavailable, SiteUnclear
+from runtime.coordination.map_writers import MapGone
 from tests.doubles.fake_cluster import FakePartition
 from tests.doubles.map_writers import MemoryWriters
 from tests.failover.maps import MAP, ORDERS, target_with_a_map
@@ -49,6 +50,26 @@ async def test_a_map_that_has_lost_what_was_read_is_not_believed_and_read_anew()
         del cluster.topics[MAP]
         with pytest.raises(SiteUnclear, match=r"ends at 0, and was read up to 1: it was deleted"):
             await follower.refresh([ORDERS])
+        await follower.refresh([ORDERS])
+        assert not follower.knows(ORDERS)
+
+
+@pytest.mark.parametrize("is_empty", [False, True], ids=["no topic", "an empty topic"])
+async def test_a_map_that_was_written_and_is_gone_is_no_map_that_never_was(
+    *, is_empty: bool
+) -> None:
+    """Without it nobody knows which records of a site came from the other one."""
+    async with target_with_a_map(7) as (cluster, site):
+        writers = MemoryWriters(is_strict=True)
+        await writers.register(9)
+        del cluster.topics[MAP]
+        if is_empty:
+            cluster.create_topic(MAP, 0)
+        follower = MapFollower(site, "dc1", writers)
+        for _ in range(2):
+            with pytest.raises(MapGone):
+                await follower.refresh([ORDERS])
+        await writers.forget_log()
         await follower.refresh([ORDERS])
         assert not follower.knows(ORDERS)
 

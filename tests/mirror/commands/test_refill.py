@@ -6,12 +6,14 @@ from dataclasses import replace
 import pytest
 
 from mirror.clusters.log_ends import Ends, LogEnds
+from mirror.commands.flow_without_daemon import read_map
 from mirror.commands.positions import CommandFailed
 from mirror.commands.refill import _refill, flows_of, still_there
 from offset_translation.map_records import map_topic_name, piece_start
 from offset_translation.map_state import MapState
 from offset_translation.runs import Place
 from runtime.configuration.config import FlowConfig, PatternSet
+from runtime.coordination.map_writers import MapGone
 from tests.doubles.fake_cluster import FakePartition
 from tests.doubles.map_writers import MemoryWriters
 from tests.failover.target_batches import MIRROR, ORDERS, PIECE, write
@@ -73,3 +75,15 @@ async def test_a_map_that_a_witness_does_not_believe_still_tells_what_the_site_h
         log.end = 1
         with pytest.raises(CommandFailed, match=f"still holds records of {ORDERS}"):
             await _refill(flow, links, MemoryWriters(is_strict=True), write=True)
+
+
+async def test_a_map_that_a_refill_has_deleted_is_expected_no_more() -> None:
+    """Also where the run that deleted it was killed before it had said so."""
+    flow = replace(CONFIG, topics=PatternSet(include=(re.compile(".*"),), exclude=()))
+    async with two_fakes() as (_, _, links):
+        writers = MemoryWriters(is_strict=True)
+        await writers.register(9)
+        with pytest.raises(MapGone):
+            await read_map(flow, links, writers)
+        await _refill(flow, links, writers, write=True)
+        assert (await read_map(flow, links, writers)).maps == {}

@@ -19,6 +19,7 @@ from tests.doubles.fake_cluster import FakeCluster
 from tests.doubles.map_writers import MemoryWriters
 from tests.mirror.building import CONFIG
 from tests.mirror.two_fakes import two_fakes
+from wire.net import NetworkFault
 from wire.record_batch import Record, assign_offsets, build_batch
 
 MAP = map_topic_name("dc2")
@@ -60,6 +61,31 @@ async def test_what_came_back_is_known_by_the_names_of_the_source(
         await reader.catch_up()
         assert {one.topic for one in reverse.arrived.maps} == arrived
         assert reverse.former_names == ({"t"} if not arrived else set())
+        assert reverse.loop_ids == {7}
+
+
+@pytest.mark.parametrize("lack", ["no topic", "an empty topic", "a hidden topic"])
+async def test_a_map_that_was_written_and_is_not_there_makes_nobody_a_native(lack: str) -> None:
+    """A broker that has just started knows no topics, and a right may have been taken away."""
+    async with two_fakes() as (dc1, _, links):
+        reverse, writers = ReverseFlow(), MemoryWriters(is_strict=True)
+        reader = ReverseMapReader(CONFIG, reverse, links, writers)
+        if lack != "no topic":
+            dc1.create_topic(MAP, 0)
+        if lack == "a hidden topic":
+            dc1.hidden.add(MAP)
+        else:
+            await writers.register(7)
+        assert not reverse.known_part(memoryview(batch_of(7, 0)))
+        with pytest.raises(NetworkFault):
+            await reader.catch_up()
+        assert reverse.unknown_producers == {7}
+        dc1.hidden.clear()
+        if lack == "no topic":
+            dc1.create_topic(MAP, 0)
+        announce(dc1, 7, writer=7)
+        await writers.register(7)
+        await reader.catch_up()
         assert reverse.loop_ids == {7}
 
 

@@ -23,6 +23,7 @@ from runtime.coordination.map_writers import (
     TO_ADOPT,
     UNSEEN_KEPT_MS,
     MapCut,
+    MapGone,
     MapMadeAgain,
     MapReading,
     MapWriters,
@@ -174,6 +175,30 @@ async def test_a_map_that_ends_before_what_was_written_is_believed_in_nothing() 
     adopted = MapWriters.decode(nodes.nodes[NODE][0]).adopting()
     nodes.nodes[NODE] = (adopted.encode(), 5)
     assert await registry(nodes).begin(end=8, topic_id=MAP_ID) == 8
+
+
+async def test_a_map_of_which_nothing_is_there_is_no_map_that_never_was() -> None:
+    """Else what a mirror has brought would be taken for the site's own, and sent back."""
+    await registry(MemoryNodes()).require_unwritten()
+    nodes = await written_by(1_001)
+    with pytest.raises(MapGone, match=r"dc2 of what comes from dc1 is not there, or holds nothing"):
+        await registry(nodes).require_unwritten()
+    await registry(nodes).note_end(9)
+    with pytest.raises(MapGone, match=r"written it up to 9: .* `mirror rebuild-map --write`"):
+        await registry(nodes).require_unwritten()
+    await registry(nodes).forget_log()
+    await registry(nodes).require_unwritten()
+    known = MapWriters.decode(nodes.nodes[NODE][0])
+    assert known.newest.number == 1, "numbers go on, so an old copy of the witness is told"
+
+
+async def test_a_map_that_is_to_be_adopted_may_be_gone() -> None:
+    nodes = await written_by(1_001)
+    adopted = MapWriters.decode(nodes.nodes[NODE][0]).adopting()
+    nodes.nodes[NODE] = (adopted.encode(), 5)
+    await registry(nodes).require_unwritten()
+    await registry(nodes).forget_log()
+    assert MapWriters.decode(nodes.nodes[NODE][0]).adopts
 
 
 @pytest.mark.parametrize("topic_id", [ANOTHER_ID, UUID(int=0)], ids=["ids", "no ids"])

@@ -6,6 +6,7 @@ from offset_translation.map_records import map_topic_name, piece_start
 from offset_translation.runs import Place
 from runtime.coordination.map_writers import MapWriters
 from spark_audit.snapshot.arrival_map import MapOf, read_map
+from spark_audit.snapshot.seals import CannotTell
 from tests.doubles.fake_cluster import run_fake_cluster
 from tests.doubles.map_writers import MemoryWriters
 from wire.net import open_cluster
@@ -15,6 +16,15 @@ from wire.topic_partition import TopicPartition
 ORDERS = TopicPartition("orders", 0)
 KNOWN, LATER = 3, 4
 PIECE = piece_start(*ORDERS, source_start=0, place=Place(0))
+
+
+async def test_a_map_that_was_written_and_is_gone_is_not_one_that_never_was() -> None:
+    """What the other site has brought would be called the site's own."""
+    writers = MemoryWriters(is_strict=True)
+    writers.known = MapWriters(registered={KNOWN: 0})
+    async with run_fake_cluster() as fake, open_cluster(fake.bootstrap, client_id="t") as cluster:
+        with pytest.raises(CannotTell, match=r"^cluster dc2: dc1\.offset-map\.internal: "):
+            await read_map(cluster, MapOf("dc1"), writers, name="dc2", partitions=[ORDERS])
 
 
 @pytest.mark.parametrize(
