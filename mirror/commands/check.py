@@ -45,9 +45,11 @@ from mirror.topics.rights import (
     NEEDED,
     SOURCE_RIGHTS,
     TARGET_RIGHTS,
+    OperationBit,
     lacking,
     told_lacking,
 )
+from mirror.topics.sight import exists, is_hidden, with_hidden
 from offset_translation.map_records import map_topic_name
 from runtime.configuration.config import ClusterConfig, Configuration, FlowConfig
 from runtime.configuration.running_flow import explain, find_differences
@@ -312,31 +314,21 @@ async def _plan(flow: FlowConfig, links: Links) -> tuple[list[str], list[str]]:
         target = await links.target_admin.metadata(refresh=True)
         wanted = wanted_topics(flow, source)
         on_target = {flow.names.on_target(name): name for name in wanted}
-        there = {
-            name
-            for name in on_target
-            if name in target.topics and target.topics[name].error_code == ErrorCode.NONE
-        }
+        target = await with_hidden(links.target_admin, target, on_target)
+        there = {name for name in on_target if exists(target, name)}
+        hidden = sorted(name for name in on_target if is_hidden(target, name))
         source_configs = await topic_configs(
             links.source_admin, set(wanted), with_defaults=flow.settings.takes_defaults
         )
         target_configs = await topic_configs(links.target_admin, there)
-        here, theirs = set(wanted), links.target_admin
-        rights = [
-            told_lacking(
-                flow.source,
-                lacking(await topic_operations(links.source_admin, here), SOURCE_RIGHTS),
-            ),
-            told_lacking(
-                flow.target, lacking(await topic_operations(theirs, there), TARGET_RIGHTS)
-            ),
-        ]
+        rights = await _lacking_rights(flow, links, set(wanted), there, hidden)
     except NetworkFault as fault:
         raise CheckFailed(f"flow {flow.name}: target {fault}") from fault
     actions = plan_topics(
         {
             name: topic_shape(wanted[topic], source_configs.get(topic))
             for name, topic in on_target.items()
+            if name not in hidden
         },
         {name: topic_shape(target.topics[name], target_configs.get(name)) for name in there},
         replication_factor=flow.replication_factor,
@@ -362,6 +354,20 @@ async def _plan(flow: FlowConfig, links: Links) -> tuple[list[str], list[str]]:
     ]
     missing = [told for of_site in rights for right, told in of_site.items() if right in NEEDED]
     return lines, missing + [one for code, one in refused.items() if code not in ABOUT_SETTINGS]
+
+
+async def _lacking_rights(
+    flow: FlowConfig, links: Links, here: set[str], there: set[str], hidden: Sequence[str]
+) -> list[dict[OperationBit, str]]:
+    """Return a line for each right that is missing on the source, and on the target.
+
+    Of what the target has `hidden` from us it tells no rights. Raises NetworkFault.
+    """
+    on_source = lacking(await topic_operations(links.source_admin, here), SOURCE_RIGHTS)
+    on_target = lacking(await topic_operations(links.target_admin, there), TARGET_RIGHTS)
+    if hidden:
+        on_target.setdefault(OperationBit.DESCRIBE, []).extend(hidden)
+    return [told_lacking(flow.source, on_source), told_lacking(flow.target, on_target)]
 
 
 async def _refused(

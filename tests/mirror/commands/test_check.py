@@ -1,5 +1,6 @@
 """What `mirror check` makes of other machines' clocks and of what brokers speak."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mirror.commands.check import way_back
+from mirror.commands.check import _plan, way_back
 from mirror.commands.checks.clocks import (
     OFFSETS_TOPIC,
     TOLERATED_MS,
@@ -26,10 +27,13 @@ from mirror.commands.checks.versions import (
     lacking_versions,
     told_versions,
 )
+from runtime.configuration.config import PatternSet
 from runtime.coordination.zookeeper import ZNode, ZooKeeper
 from runtime.process.clock import wall_ms
 from tests.doubles.fake_cluster import FakeCluster, run_fake_cluster
 from tests.mirror.building import CONFIG
+from tests.mirror.topics.discovering import tell_settings
+from tests.mirror.two_fakes import two_fakes
 from wire.headers import RequestHeader
 from wire.messages.api_versions import ApiVersion, ApiVersionsResponse, FinalizedFeatureKey
 from wire.messages.describe_quorum import (
@@ -264,3 +268,17 @@ async def test_a_way_back_that_only_another_file_has_is_warned_of(
         " file of each mirror"
     )
     assert lines == [warning] * int(warned)
+
+
+async def test_a_copy_that_the_target_hides_is_a_missing_right_and_no_topic_to_make() -> None:
+    flow = replace(CONFIG, topics=PatternSet(include=(re.compile(".*"),), exclude=()))
+    async with two_fakes() as (dc1, dc2, links):
+        for fake in (dc1, dc2):
+            tell_settings(fake, {})
+            fake.create_topic("orders", 0)
+        dc2.hidden.add("orders")
+        lines, wrong = await _plan(flow, links)
+    told = "on dc2 the right DESCRIBE is missing for orders"
+    assert told in lines
+    assert wrong == [told]
+    assert not [line for line in lines if line.startswith("would create")]
