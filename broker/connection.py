@@ -29,6 +29,7 @@ from broker.authorizer.authorizer import EVERY_RIGHT
 from broker.awaited import AwaitedAnswer
 from broker.context import Call, Node
 from broker.framing import BadFrame, CloseConnection, FrameBuffer
+from broker.incoming import Incoming
 from broker.line_budget import LineBudget
 from broker.long_messages import LongMessages, is_long
 from broker.outgoing import Outgoing
@@ -64,8 +65,6 @@ LONGEST_REST_MS: Final = 600_000
 """A client that has a tiny quota, and moves much at once, is heard again after so long."""
 LONGEST_REST_FOR_WORK_MS: Final = 1_000
 """quota.window.size.seconds, as in Kafka: work is spent in small pieces."""
-RELEASE_AFTER_S: Final = 1.0
-"""A connection silent for so long gives its receive buffer back."""
 
 
 @frozen
@@ -94,7 +93,10 @@ class NotLetIn(Exception):
 
 
 class Connection:
-    """Serves one socket until the peer leaves, misbehaves, or is idle for too long."""
+    """Serves one socket until the peer leaves or misbehaves.
+
+    A `SilenceWatch` looks after `incoming`, so that a silent one ends as if the peer had left.
+    """
 
     def __init__(
         self,
@@ -117,8 +119,8 @@ class Connection:
         self._authenticating = trio.CancelScope(deadline=entry.deadline)
         # Over TLS parts of files are read and encrypted; everywhere else they never come in here.
         tls = entry.tls
-        self._recv_into = peer_socket.recv_into if tls is None else tls.recv_into
-        self._send_parts = partial(send_parts, peer_socket) if tls is None else tls.send_parts
+        recv_into = peer_socket.recv_into if tls is None else tls.recv_into
+        send = partial(send_parts, peer_socket) if tls is None else tls.send_parts
         self._is_broker = False
         self._rights = EVERY_RIGHT
         self._last_call: Call | None = None
@@ -129,16 +131,16 @@ class Connection:
             if is_stranger
             else limits.largest_request_bytes
         )
-        self._runs = ProduceRuns(self._frames, limits.read_run)
-        self._outgoing = Outgoing(
-            apis, self._send_parts, limits.idle_s, self._metrics, limits.long_messages
+        self.incoming = Incoming(
+            peer_socket, peer, recv_into, self._frames, self._metrics, is_drained=tls is None
         )
+        self._runs = ProduceRuns(self._frames, limits.read_run)
+        self._outgoing = Outgoing(apis, send, limits.idle_s, self._metrics, limits.long_messages)
         self._overlaps = False
         self._awaited: deque[AwaitedAnswer] = deque()
         self._come = trio.Event()
         self._given = trio.Event()
         self._rests_until = -math.inf
-        self._is_drained = entry.tls is None  # a request may have come with the handshake's end
         self._lost: OSError | PeerGone | None = None
 
     async def serve(self) -> None:
@@ -197,7 +199,7 @@ class Connection:
                 continue
             if not self._awaited:
                 await self._outgoing.flush()
-            if not await self._receive():
+            if not await self.incoming.receive():
                 return
 
     async def _take_run(self) -> bool:
@@ -279,38 +281,6 @@ class Connection:
         while len(self._awaited) >= limit:
             self._given = trio.Event()
             await self._given.wait()
-
-    async def _receive(self) -> bool:
-        """Take in what arrives; False when the peer has left or was idle for too long."""
-        if self._is_drained:
-            if not await self._wait_readable():
-                return False
-        else:
-            await trio.lowlevel.checkpoint()  # a busy peer leaves the others their turn
-        while True:
-            space = self._frames.space()
-            try:
-                received = self._recv_into(space)
-            except BlockingIOError:
-                if not await self._wait_readable():
-                    return False
-                continue
-            self._is_drained = received < len(space)  # to ask again at once would find nothing
-            self._frames.grew(received)
-            self._metrics.received_bytes += received
-            return received > 0
-
-    async def _wait_readable(self) -> bool:
-        """Wait for the peer, first with the buffer at hand; False when it was idle too long."""
-        with trio.move_on_after(min(RELEASE_AFTER_S, self._limits.idle_s)):
-            await trio.lowlevel.wait_readable(self._peer_socket)
-            return True
-        self._frames.release()
-        with trio.move_on_after(self._limits.idle_s):
-            await trio.lowlevel.wait_readable(self._peer_socket)
-            return True
-        _LOG.debug("%s: closed after %s s of silence", self._peer, self._limits.idle_s)
-        return False
 
     async def _pass_gate(self, passage: Passage, frame: memoryview) -> bool:
         """Say whether a request may be served; what belongs to SASL is answered here."""

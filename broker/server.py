@@ -14,6 +14,7 @@ from broker.config import BrokerConfig
 from broker.connection import Connection, SocketLimits
 from broker.connection_limits import ConnectionLimits, OpenConnections
 from broker.context import Node
+from broker.incoming import SilenceWatch
 from broker.listeners import CannotListen, Listener
 from broker.security.entry import Entrance, IncomingConnection
 from broker.security.settings import security_of
@@ -72,6 +73,7 @@ class Server:
             refusal_delay_s=config.connection_failed_authentication_delay_ms / 1000,
             read_run=walker(may_be_native=config.chunk_kernel_enable).read_run,
         )
+        self._silence = SilenceWatch(self._limits.idle_s)
         self._entrances = {
             listener.name: _entrance(config, listener, node) for listener in config.listeners
         }
@@ -79,6 +81,7 @@ class Server:
     async def serve(self, listeners: Sequence[Bound]) -> None:
         """Serve until cancelled."""
         async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._silence.run)
             for bound in listeners:
                 entrance = self._entrances[bound.listener.name]
                 serve_one = partial(self._serve_connection, entrance)
@@ -114,7 +117,11 @@ class Server:
             if entry is None:
                 return
             connection = Connection(peer_socket, peer, self._node, self._apis, self._limits, entry)
-            await connection.serve()
+            self._silence.begin(connection.incoming)
+            try:
+                await connection.serve()
+            finally:
+                self._silence.end(connection.incoming)
             if entry.tls is not None:
                 entry.tls.say_goodbye()
         finally:

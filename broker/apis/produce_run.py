@@ -7,6 +7,7 @@ is handled by itself. Nothing is awaited in between, so that both see the same b
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import NamedTuple, TypeAlias
 
 import trio
@@ -95,22 +96,29 @@ def _close_on_failure(topic: str, appended: Mapping[int, Placed]) -> None:
 
 def _is_settled(acks: int, led: Mapping[int, Partition], appended: Mapping[int, Placed]) -> bool:
     """Say whether everything was appended, and is committed where that is asked for."""
-    if any(isinstance(placed, StorageError) for placed in appended.values()):
-        return False
-    return acks != ALL_IN_SYNC or all(
-        one.high_watermark == one.log_end_offset and not one.has_committed_too_thinly
-        for one in led.values()
-    )
+    for index, placed in appended.items():
+        if isinstance(placed, StorageError):
+            return False
+        one = led[index]
+        if acks == ALL_IN_SYNC and (
+            one.high_watermark < one.log_end_offset or one.has_committed_too_thinly
+        ):
+            return False
+    return True
 
 
 def _places(
     run: ProduceRun, led: Mapping[int, Partition], appended: Mapping[int, Placed]
 ) -> Iterator[tuple[int, int]]:
-    """Yield each batch's base offset and its log's start, in the order of the batches."""
-    following = _following(appended)
-    starts = {index: partition.log_start_offset for index, partition in led.items()}
-    for one in run.batches():
-        yield next(following[one.partition]), starts[one.partition]
+    """Return each batch's base offset and its log's start, in the order of the batches."""
+    following = {
+        index: zip(placed, repeat(led[index].log_start_offset), strict=False)
+        for index, placed in appended.items()
+        if not isinstance(placed, StorageError)
+    }
+    if len(following) == 1:
+        return next(iter(following.values()))
+    return (next(following[one.partition]) for one in run.batches())
 
 
 def _following(appended: Mapping[int, Placed]) -> dict[int, Iterator[int]]:

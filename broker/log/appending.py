@@ -57,17 +57,41 @@ def prepare_produced(
     return (_number(header, batch, context.log_end_offset, context),)
 
 
-def may_append_run(run: Sequence[PlainBatch], config: LogConfig, stamp_ms: int) -> bool:
-    """Say whether `prepare_produced` would be told nothing against any of these batches.
+class RunShape(NamedTuple):
+    """What a run of batches comes to; times are those of the batches' newest records."""
+
+    size: int
+    largest: int
+    record_count: int
+    oldest_ms: int
+    newest_ms: int
+
+
+def shape_of(run: Sequence[PlainBatch]) -> RunShape:
+    """Return what a run of at least one batch comes to."""
+    size = largest = record_count = 0
+    oldest_ms = newest_ms = run[0].max_timestamp
+    for one in run:
+        size += one.size
+        largest = max(largest, one.size)
+        record_count += one.record_count
+        oldest_ms = min(oldest_ms, one.max_timestamp)
+        newest_ms = max(newest_ms, one.max_timestamp)
+    return RunShape(size, largest, record_count, oldest_ms, newest_ms)
+
+
+def may_append_run(shape: RunShape, config: LogConfig, stamp_ms: int) -> bool:
+    """Say whether `check_produced` would have nothing against any of these sound batches.
 
     A topic whose batches are stamped, or whose records are looked at, takes them one by one.
     """
-    if config.stamps_append_time or record_rules(config, stamp_ms) is not None:
-        return False
     return (
-        max([one.size for one in run]) <= min(config.max_message_bytes, config.segment_bytes)
-        and max([one.max_timestamp for one in run]) - stamp_ms <= config.newest_ms
-        and min([one.max_timestamp for one in run]) >= 0
+        not config.stamps_append_time
+        and record_rules(config, stamp_ms) is None
+        and shape.largest <= config.max_message_bytes
+        and shape.largest <= config.segment_bytes
+        and shape.newest_ms - stamp_ms <= config.newest_ms
+        and shape.oldest_ms >= 0
     )
 
 

@@ -13,6 +13,7 @@ from broker.log.appending import (
     prepare_fetched,
     prepare_own,
     prepare_produced,
+    shape_of,
 )
 from broker.log.cleaning_plan import Cleanable, SegmentShape, cleanable, first_dirty_offset
 from broker.log.compaction import LastRecord
@@ -135,14 +136,15 @@ class PartitionLog(ReadableLog):
         """
         if self._directory.failure is not None:
             return False
+        shape = shape_of(run)
         has_room = self._segments.active.has_room_for(
             self.config,
-            sum([one.size for one in run]),
+            shape.size,
             len(run),
-            self.log_end_offset + sum([one.record_count for one in run]) - 1,
-            max([one.max_timestamp for one in run]),
+            self.log_end_offset + shape.record_count - 1,
+            shape.newest_ms,
         )
-        if not has_room or not may_append_run(run, self.config, wall_ms):
+        if not has_room or not may_append_run(shape, self.config, wall_ms):
             return False
         if len(run) == 1 and run[0].producer_id == NO_PRODUCER_ID:
             return True
