@@ -17,6 +17,7 @@ from mirror.clusters.admin import (
     topic_configs,
 )
 from mirror.clusters.links import Links
+from mirror.clusters.log_ends import read_target_ends
 from mirror.map.map_log import MapLog
 from mirror.start.local_records import hear_of, holds_own
 from mirror.state.flow_partitions import FlowPartitions
@@ -33,8 +34,9 @@ from mirror.state.work_share import WorkShare
 from mirror.topics.changes import Applied, apply_acceptable
 from mirror.topics.choice import wanted_topics
 from mirror.topics.first_look import look_first
+from mirror.topics.given_up import told_given_up
 from mirror.topics.gone_topics import GoneTopics
-from mirror.topics.leaders import follow_leaders, is_positioning
+from mirror.topics.leaders import UNAUTHORISED, follow_leaders, is_positioning
 from mirror.topics.lone_topics import LoneTopics
 from mirror.topics.missing import NO_RIGHT, LeftBehind, MissingPartitions, doubt_maps
 from mirror.topics.plan import plan_topics, topic_shape
@@ -50,7 +52,6 @@ from runtime.process.clock import now_ms
 from runtime.process.fault_note import FaultNote
 from runtime.process.unforeseen import described
 from runtime.set_option import set_option
-from wire.errors import ErrorCode
 from wire.net.errors import AuthenticationFailed, NetworkFault
 from wire.net.metadata import ClusterView, TopicView
 from wire.net.topic_creation import TopicRefused
@@ -291,12 +292,17 @@ class Discovery:
         """Delete a topic on the target, and let its partitions begin at the beginning."""
         of_topic = self._parts.partitions.of_topic(topic)
         self._seen.wanted.pop(topic, None)  # until the next look nothing of it may be taken
+        ours = {partition.topic_partition for partition in of_topic}
+        ends = await read_target_ends(self._links.target_admin, self._names, ours)
+        given_up = list(told_given_up(self._config.current, of_topic, ends))
         try:
             await delete_topic(self._links.target_admin, self._names.on_target(topic))
         except TopicRefused as refused:
             self._complain(refused)
             return
         _LOG.warning("%s: %s: deleted on the target: %s", self._name, topic, BEGINS_ANEW)
+        for line in given_up:
+            _LOG.warning("%s: %s", self._name, line)
         await self._map_log.forget_topic(topic)  # whoever makes it again, and in which run
         self._parts.orders.begin_anew(topic)
         for partition in of_topic:
@@ -456,11 +462,7 @@ class Discovery:
             if partition is None:
                 partition = self._discovered(topic_partition, source.topic_id, now)
                 parts.partitions.take(partition)
-            if self._renamed.follow(partition, now):
-                follow_leaders(self._interruptions, partition, view, None, None)
-                continue
-            if target is not None and target.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                self._stop_as_hidden(partition, now)
+            if self._renamed.follow(partition, now) or self._stops_as_hidden(partition, target):
                 follow_leaders(self._interruptions, partition, view, None, None)
                 continue
             self._recreated.follow(partition, source, has_copy=target is not None, now_ms=now)
@@ -471,12 +473,14 @@ class Discovery:
             if is_new and (partition.is_flowing or is_positioning(partition)):
                 self._interruptions.interrupt(partition, MADE_AGAIN, now, at_once=True)
 
-    def _stop_as_hidden(self, partition: MirroredPartition, now: int) -> None:
+    def _stops_as_hidden(self, partition: MirroredPartition, target: TopicView | None) -> bool:
         """Stop what is written to a topic that the target hides; its map stays true."""
-        if partition.state not in STOPPED | {PartitionState.PAUSED}:
+        is_hidden = target is not None and target.error_code in UNAUTHORISED
+        if is_hidden and partition.state not in STOPPED | {PartitionState.PAUSED}:
             self._interruptions.stop(
-                partition, PartitionState.NOT_AUTHORISED, NO_RIGHT_ON_TARGET, now
+                partition, PartitionState.NOT_AUTHORISED, NO_RIGHT_ON_TARGET, now_ms()
             )
+        return is_hidden
 
     def _discovered(
         self, topic_partition: TopicPartition, topic_id: UUID, now: int

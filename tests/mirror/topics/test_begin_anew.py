@@ -7,14 +7,19 @@ from uuid import UUID
 import pytest
 import trio
 
+from mirror.clusters.log_ends import Ends, LogEnds
 from mirror.flow.flow_state import FlowState
+from mirror.state.partition import MirroredPartition
 from mirror.state.partition_state import PartitionState
 from mirror.topics import discovery as topics
 from mirror.topics.discovery import Discovery, TopicsSeen
+from mirror.topics.given_up import told_given_up
 from offset_translation.map_records import piece_start
 from offset_translation.map_state import MapState
+from offset_translation.offset_map import OffsetMap
 from offset_translation.runs import Place
-from tests.mirror.building import flow_with
+from tests.mirror.building import CONFIG, flow_with
+from wire.errors import ErrorCode
 from wire.net.metadata import ClusterView, PartitionView, TopicView
 
 LED = PartitionView(leader=1, leader_epoch=0, replicas=(1,), isr=(1,))
@@ -23,6 +28,7 @@ TARGET = ClusterView(cluster_id="c", controller_id=1, brokers={}, topics={"t": T
 
 
 OLD_ID = UUID(int=9)
+LOST = ": dc1 has lost its offsets 12 to 14, and this was their copy"
 
 
 class Map:
@@ -47,6 +53,72 @@ def discovery_of(flow: FlowState, known: Map) -> Discovery:
     return discovery
 
 
+async def no_ends(*_: object) -> Ends:
+    """Return that nothing is told."""
+    await trio.lowlevel.checkpoint()
+    return {}
+
+
+@pytest.mark.parametrize(
+    ("ends", "source_end", "mirrored", "told"),
+    [
+        (LogEnds(start=2, end=9), 20, 15, ["dc2 t-0 is given up from offset 2 to 8"]),
+        (
+            LogEnds(start=2, end=9),
+            12,
+            15,
+            [f"dc2 t-0 is given up from offset 2 to 8{LOST}"],
+        ),
+        (
+            LogEnds(start=2, end=9),
+            None,
+            15,
+            ["dc2 t-0 is given up from offset 2 to 8; whether dc1 has all of it is not known"],
+        ),
+        (LogEnds(start=9, end=9), 12, 15, []),
+        (
+            ErrorCode.LEADER_NOT_AVAILABLE,
+            12,
+            15,
+            ["dc2 t-0 is given up, and where it ends is not told (LEADER_NOT_AVAILABLE)"],
+        ),
+    ],
+    ids=["all is there", "the source lost some", "no source end", "empty", "no leader"],
+)
+def test_what_is_given_up_with_a_copy_is_listed_by_offset(
+    ends: LogEnds | ErrorCode, source_end: int | None, mirrored: int, told: list[str]
+) -> None:
+    partition = MirroredPartition(
+        "t", 0, topic_id=TOPIC.topic_id, offset_map=OffsetMap.from_starts([(0, 0)], 0), now_ms=0
+    )
+    partition.offset_map.advance(mirrored)
+    if source_end is not None:
+        partition.heard(source_end=source_end, readable_end=source_end, now_ms=0)
+    assert list(told_given_up(CONFIG, [partition], {partition.topic_partition: ends})) == told
+
+
+async def test_the_copy_of_a_former_topic_is_listed_as_that(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    flow, partition = flow_with()
+    known = Map()
+    known.state.topic_ids["t"] = TOPIC.topic_id
+    discovery = discovery_of(flow, known)
+    partition.target.keep_copy_of(UUID(int=77))
+
+    async def delete(*_: object) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def two(*_: object) -> Ends:
+        await trio.lowlevel.checkpoint()
+        return {partition.topic_partition: LogEnds(start=0, end=2)}
+
+    monkeypatch.setattr(topics, "delete_topic", delete)
+    monkeypatch.setattr(topics, "read_target_ends", two)
+    await discovery._begin_anew()
+    assert "t-0 is given up from offset 0 to 1: the copy of a former topic" in caplog.text
+
+
 async def test_a_partition_gets_no_leader_of_the_copy_that_is_being_deleted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -62,6 +134,7 @@ async def test_a_partition_gets_no_leader_of_the_copy_that_is_being_deleted(
         assert partition.leaders.target == -1
 
     monkeypatch.setattr(topics, "delete_topic", delete)
+    monkeypatch.setattr(topics, "read_target_ends", no_ends)
     await discovery._begin_anew()
     assert flow.orders.begun_anew == {"t"}
 
@@ -78,6 +151,7 @@ async def test_a_topic_begun_anew_is_not_called_recreated_whoever_has_made_it_ag
         await trio.lowlevel.checkpoint()
 
     monkeypatch.setattr(topics, "delete_topic", delete)
+    monkeypatch.setattr(topics, "read_target_ends", no_ends)
     await discovery._begin_anew()
     discovery._seen = TopicsSeen(
         {"t": TOPIC}, (), TARGET
