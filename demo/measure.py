@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from pyarrow import parquet
 
 from demo.data_set import number_of
 from wire.values import frozen
@@ -57,21 +56,6 @@ def create_topic(client: Mapping[str, Any], topic: str, partitions: int) -> None
     admin = AdminClient({**client, "log_level": 4})
     made = admin.create_topics([NewTopic(topic, num_partitions=partitions, replication_factor=1)])
     made[topic].result(READ_TIMEOUT_S)
-
-
-def read_lost(findings: Path) -> frozenset[tuple[int, int]]:
-    """Return partition and offset of each record that the audit's Parquet lists as lost.
-
-    A row may stand for records in a row.
-    """
-    columns = ["kind", "partition", "source_offset", "records"]
-    rows = parquet.read_table(findings, columns=columns).to_pylist()
-    return frozenset(
-        (row["partition"], row["source_offset"] + step)
-        for row in rows
-        if row["kind"] == "lost"
-        for step in range(row["records"])
-    )
 
 
 class PlainReader:

@@ -11,9 +11,10 @@ from typing import Final
 import trio
 
 from demo import verdict
+from demo.findings import read_lost
 from demo.folder import empty_folder
 from demo.ledger import read_acknowledgements, read_commits, read_deliveries
-from demo.measure import PlainReader, create_topic, read_lost, resident_mb, sample_mirror
+from demo.measure import PlainReader, create_topic, resident_mb, sample_mirror
 from demo.stack import FREE, GROUP, PARTITIONS, TOPIC, Stack, StackFailed, run_stack
 from demo.verdict import DemoEvidence, DemoVerdict, RecordOffset
 from wire.values import frozen

@@ -90,13 +90,12 @@ class LocalSite:
 class Stack:
     """All parts under `folder`: `dc.yaml`, one log file a part, and the sites' data."""
 
-    def __init__(
-        self, folder: Path, ports: Ports, witness: ZooKeeperServer, doors: Doors | None = None
-    ) -> None:
+    witness: ZooKeeperServer
+
+    def __init__(self, folder: Path, ports: Ports, doors: Doors | None = None) -> None:
         self.folder = folder
         self.doors = doors
         self.ports = ports
-        self.witness = witness
         self.sites: dict[str, LocalSite] = {}
         self.children: dict[str, trio.Process] = {}
 
@@ -228,19 +227,21 @@ async def run_stack(
 
     The folder exists and is empty. `is_secured`: everything over TLS, with logins.
     """
-    async with AsyncExitStack() as parts:
+    async with AsyncExitStack() as at_last:
         doors = Doors(folder / "doors") if is_secured else None
         at_witness = UNGUARDED if doors is None else doors.of_witness
-        witness = await parts.enter_async_context(
-            run_zookeeper(folder / "witness", port=ports.witness, doors=at_witness)
-        )
-        stack = Stack(folder, ports, witness, doors)
-        parts.push_async_callback(stack.end_all)
-        async with trio.open_nursery() as nursery:
-            for name in SITES:
-                nursery.start_soon(stack.start_site, name)
-        stack.write_configuration()
-        yield stack
+        stack = Stack(folder, ports, doors)
+        try:
+            async with trio.open_nursery() as nursery:
+                for name in SITES:
+                    nursery.start_soon(stack.start_site, name)
+                stack.witness = await at_last.enter_async_context(
+                    run_zookeeper(folder / "witness", port=ports.witness, doors=at_witness)
+                )
+            stack.write_configuration()
+            yield stack
+        finally:
+            await stack.end_all()
 
 
 def _kill(pid: int) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from runtime.program.command import Act, Command, Completes, Option, Word
+from runtime.program.command import Act, Command, Completes, Option, Options, Word
 from runtime.program.program import ExitStatus, Faults, Program
 
 
@@ -46,7 +46,13 @@ def _package() -> Act:
 
 
 def _metrics() -> Act:
-    from spark_audit.commands import serve_metrics
+    from runtime.program.starting import unwind_at_signals
+    from spark_audit.result.exporter import serve  # of the other commands it needs nothing
+
+    async def serve_metrics(options: Options) -> int:
+        unwind_at_signals()
+        await serve(options.configuration)
+        return ExitStatus.DONE
 
     return serve_metrics
 

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Final
 
-import trio
-
 from runtime.process.clock import now_ms
 from runtime.process.java import JavaMissing
 from runtime.process.output import complain, print_line
@@ -16,7 +14,6 @@ from runtime.program.command import Options
 from runtime.program.program import ExitStatus
 from runtime.program.starting import unwind_at_signals
 from spark_audit.archive import COMPILED, write_archive
-from spark_audit.result.exporter import serve
 from spark_audit.result.history import (
     change_between,
     change_document,
@@ -172,13 +169,6 @@ def diff(options: Options) -> int:
     if change_between(earlier, later).new:
         return ExitStatus.FAILED
     return ExitStatus.BAD_INPUT if later.left_out else ExitStatus.DONE
-
-
-def serve_metrics(options: Options) -> int:
-    """Serve the last stored verdict as metrics until SIGTERM."""
-    unwind_at_signals()
-    trio.run(serve, options.configuration)
-    return ExitStatus.DONE
 
 
 def _stored(result: Result) -> Verdict:

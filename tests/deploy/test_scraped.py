@@ -1,7 +1,6 @@
 """Prometheus' own file asks for what `make run` serves, and for all of it."""
 
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -12,8 +11,7 @@ SCRAPED = Path(__file__).parents[2] / "deploy" / "prometheus" / "prometheus.yml"
 
 
 def test_every_program_that_is_scraped_is_started_by_make_run(tmp_path: Path) -> None:
-    witness: Any = None
-    started = {command[:2] for command in _programs(Stack(tmp_path, WELL_KNOWN, witness)).values()}
+    started = {command[:2] for command in _programs(Stack(tmp_path, WELL_KNOWN)).values()}
     assert {("mirror", "run"), ("failover", "serve"), ("spark-audit", "metrics")} <= started
 
 
