@@ -282,6 +282,12 @@ class _Import:
         return {"replication_factor": DEFAULT_REPLICATION_FACTOR if factor is None else factor}
 
     def _names(self, flow: str) -> Words:
+        transforms = self._find("transforms", flow)
+        if transforms is not None and transforms.value:
+            raise transforms.wrong(
+                f"what {transforms.value!r} makes of names and records is not done here: remove the"
+                " line, and give topics other names by `rename` of the flow"
+            )
         policy = self._find("replication.policy.class", flow)
         name = "DefaultReplicationPolicy" if policy is None else policy.value.removeprefix(PACKAGE)
         if name not in POLICIES:

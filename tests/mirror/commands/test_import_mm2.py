@@ -287,6 +287,7 @@ def test_where_new_partitions_begin_is_imported(key: str, tmp_path: Path) -> Non
         ("dc1->dc2.consumer.auto.offset.reset = none", ": 'none' is neither earliest nor latest"),
         ("replication.factor = two", ":6: replication.factor: 'two' is not a whole number"),
         ("replication.policy.class = com.acme.Own", ":6: replication.policy.class: how com.acme"),
+        ("dc1->dc2.transforms = route", ":6: dc1->dc2.transforms: what 'route' makes of names and"),
         ("clusters = dc1", ":6: clusters: needs two clusters"),
         ("clusters = dc1, dc2, dc3", ": dc3.bootstrap.servers: is missing"),
         ("dc1->dc2.enabled = false", ": no flow is enabled"),
