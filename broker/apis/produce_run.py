@@ -58,7 +58,7 @@ def append_run(
         partition = node.led(topic, index)
         if not isinstance(partition, Partition):
             return None
-        if not partition.takes_run(view, of_one, acks=run.acks):
+        if not partition.takes_run(of_one, acks=run.acks):
             return None
         led[index] = partition
     appended = {index: _append(led[index], view, of_one, call) for index, of_one in batches.items()}

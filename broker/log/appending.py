@@ -95,22 +95,20 @@ def may_append_run(shape: RunShape, config: LogConfig, stamp_ms: int) -> bool:
     )
 
 
-def is_next_of_its_producer(
-    run: Sequence[PlainBatch], first: BatchHeader, known: ProducerEntry | None
-) -> bool:
-    """Say whether all are of one producer, in order, and come next; `first` is the first's header.
-
-    Those without a producer id always do.
-    """
-    if any(one.producer_id != first.producer_id for one in run):
-        return False
-    if first.producer_id == NO_PRODUCER_ID:
-        return True
+def is_next_of_its_producer(run: Sequence[PlainBatch], producers: ProducerTable) -> bool:
+    """Say whether all are of one producer, in order, and come next; of none is always next."""
+    first = run[0]
     expected = first.base_sequence
     for one in run:
-        if (one.producer_epoch, one.base_sequence) != (first.producer_epoch, expected):
+        if one.producer_id != first.producer_id:
             return False
-        expected = (expected + one.record_count) % SEQUENCES
+        if first.producer_id != NO_PRODUCER_ID:
+            if one.producer_epoch != first.producer_epoch or one.base_sequence != expected:
+                return False
+            expected = (expected + one.record_count) % SEQUENCES
+    if first.producer_id == NO_PRODUCER_ID:
+        return True
+    known = producers.get(first.producer_id)
     return (
         producer_state.find_duplicate(known, first) is None
         and producer_state.check(known, first, AppendOrigin.CLIENT) is None

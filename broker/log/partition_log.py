@@ -129,10 +129,10 @@ class PartitionLog(ReadableLog):
             return prepared
         return self._write(prepared, now_ms, context.append_time_ms)
 
-    def takes_run(self, view: memoryview, run: Sequence[PlainBatch], *, wall_ms: int) -> bool:
+    def takes_run(self, run: Sequence[PlainBatch], *, wall_ms: int) -> bool:
         """Say whether `append` would take each of these sound batches of producers, in order.
 
-        No means that they are to be given to it one by one. `view` is the buffer that they lie in.
+        No means that they are to be given to it one by one.
         """
         if self._directory.failure is not None:
             return False
@@ -144,12 +144,11 @@ class PartitionLog(ReadableLog):
             self.log_end_offset + shape.record_count - 1,
             shape.newest_ms,
         )
-        if not has_room or not may_append_run(shape, self.config, wall_ms):
-            return False
-        if len(run) == 1 and run[0].producer_id == NO_PRODUCER_ID:
-            return True
-        first = parse_header(view, run[0].start)
-        return is_next_of_its_producer(run, first, self._producers.get(first.producer_id))
+        return (
+            has_room
+            and may_append_run(shape, self.config, wall_ms)
+            and is_next_of_its_producer(run, self._producers)
+        )
 
     def append_run(
         self, view: memoryview, run: Sequence[PlainBatch], *, leader_epoch: int, now_ms: int

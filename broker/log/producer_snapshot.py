@@ -10,7 +10,6 @@ looks for the ones before it in the log.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from struct import Struct, error
 from typing import Final
@@ -174,4 +173,4 @@ def _with_earlier(entry: ProducerEntry, headers: list[BatchHeader]) -> ProducerE
             break
         chain.insert(0, earlier)
     # A replay of the log from an older snapshot may have seen more than its last few megabytes.
-    return entry if len(chain) < len(entry.batches) else replace(entry, batches=tuple(chain))
+    return entry if len(chain) < len(entry.batches) else entry._replace(batches=tuple(chain))

@@ -13,8 +13,7 @@ ProducerStateManager and ProducerAppendInfo. Functions of values; `ProducerTable
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from broker.log.markers import AbortedTransaction, Marker
 from broker.log.results import AppendOrigin, BatchRefused
@@ -44,29 +43,43 @@ class BatchMetadata(NamedTuple):
         return self.last_offset - self.offset_delta
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerEntry:
-    """The state of one producer id in one log."""
+class ProducerEntry(NamedTuple):
+    """The state of one producer id in one log. A named tuple: each batch makes a new one."""
 
     producer_id: int
     epoch: int
-    batches: tuple[BatchMetadata, ...] = ()
-    """At most five, oldest first, all of this epoch."""
-    coordinator_epoch: int = -1
-    last_timestamp_ms: int = -1
-    transaction_first_offset: int = NO_OFFSET
-    """Where its open transaction began, -1 for none."""
     seen_ms: int
     """When it last wrote, by this broker's clock.
 
     Expiry goes by this and not, as in Kafka, by the records' timestamps: a producer that replays
     old records would be forgotten while it writes.
     """
+    batches: tuple[BatchMetadata, ...] = ()
+    """At most five, oldest first, all of this epoch."""
+    coordinator_epoch: int = -1
+    last_timestamp_ms: int = -1
+    transaction_first_offset: int = NO_OFFSET
+    """Where its open transaction began, -1 for none."""
 
     @property
     def is_in_transaction(self) -> bool:
         """Whether a transaction of it is open."""
         return self.transaction_first_offset != NO_OFFSET
+
+
+class Sequenced(Protocol):
+    """What is asked of a batch before it may be its producer's next one."""
+
+    @property
+    def producer_epoch(self) -> int: ...
+    @property
+    def base_sequence(self) -> int: ...
+    @property
+    def last_offset_delta(self) -> int: ...
+    @property
+    def is_control(self) -> bool: ...
+    @property
+    def is_transactional(self) -> bool: ...
 
 
 def describe(header: BatchHeader, base_offset: int) -> BatchMetadata:
@@ -78,7 +91,7 @@ def describe(header: BatchHeader, base_offset: int) -> BatchMetadata:
     return BatchMetadata(last_sequence, base_offset + delta, delta, header.max_timestamp)
 
 
-def find_duplicate(entry: ProducerEntry | None, header: BatchHeader) -> BatchMetadata | None:
+def find_duplicate(entry: ProducerEntry | None, header: Sequenced) -> BatchMetadata | None:
     """Return the remembered batch with exactly this epoch and range of sequences."""
     if entry is None or entry.epoch != header.producer_epoch:
         return None
@@ -90,7 +103,7 @@ def find_duplicate(entry: ProducerEntry | None, header: BatchHeader) -> BatchMet
 
 
 def check(
-    entry: ProducerEntry | None, header: BatchHeader, origin: AppendOrigin
+    entry: ProducerEntry | None, header: Sequenced, origin: AppendOrigin
 ) -> BatchRefused | None:
     """Return why this producer may not append this batch next, None if it may.
 
@@ -187,7 +200,7 @@ def _told_by(headers: Iterable[BatchHeader], entry: ProducerEntry) -> ProducerEn
             if header.is_control or header.is_transactional:
                 return None
             told = advance(told, header, header.base_offset, entry.seen_ms)
-    return told and replace(told, coordinator_epoch=entry.coordinator_epoch)
+    return told and told._replace(coordinator_epoch=entry.coordinator_epoch)
 
 
 class ProducerTable:
@@ -263,7 +276,7 @@ class ProducerTable:
         for entry in filter(None, map(self._entries.get, producer_ids)):
             kept = tuple(one for one in entry.batches if one.last_offset < end_offset)
             if kept:
-                left.append(replace(entry, batches=kept, last_timestamp_ms=kept[-1].timestamp_ms))
+                left.append(entry._replace(batches=kept, last_timestamp_ms=kept[-1].timestamp_ms))
                 continue
             tail = read_tail() if tail is None else tail
             told = _told_by(tail, entry)

@@ -217,12 +217,12 @@ class Partition(Replica):
             self._grown()
         return appended
 
-    def takes_run(self, view: memoryview, run: Sequence[PlainBatch], *, acks: int) -> bool:
+    def takes_run(self, run: Sequence[PlainBatch], *, acks: int) -> bool:
         """Say whether `append_from_client` would append each of these batches, in order."""
         return (
             self._in_sync is not None
             and self._refuse_too_few_in_sync(acks) is None
-            and self.log.takes_run(view, run, wall_ms=self._clock.wall_ms())
+            and self.log.takes_run(run, wall_ms=self._clock.wall_ms())
         )
 
     def append_run(self, view: memoryview, run: Sequence[PlainBatch]) -> Sequence[int]:

@@ -64,6 +64,18 @@ class PlainBatch(NamedTuple):
     producer_epoch: int
     base_sequence: int
 
+    @property
+    def last_offset_delta(self) -> int:
+        return self.record_count - 1
+
+    @property
+    def is_control(self) -> bool:
+        return False
+
+    @property
+    def is_transactional(self) -> bool:
+        return False
+
 
 class PlainRequest(NamedTuple):
     """One request of a run, with its batches in the order in which they are answered."""
