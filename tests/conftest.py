@@ -20,7 +20,7 @@ from xdist.scheduler.loadfile import LoadFileScheduling
 
 from tests.clusters import words_of_running
 from tests.failover.two_sites import Sites, run_sites
-from tests.properties import register_profiles
+from tests.properties import keep_nothing, register_profiles, seed_by_name
 from tests.scheduling import rank, unit
 from tests.zookeeper import end_shared, make_empty, run_witness
 
@@ -35,6 +35,12 @@ register_profiles()
 
 gc.disable()
 """Until `pytest_collection_finish`: what is imported and collected stays, and is much to walk."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Look at the options before Hypothesis does."""
+    keep_nothing(config)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -53,6 +59,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the files that take long first; test processes take whole files in this order."""
     slow = {item.path for item in items if item.get_closest_marker("integration") is not None}
     items.sort(key=lambda item: rank(item.nodeid, is_in_slow_file=item.path in slow))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Say which examples a property is tried with."""
+    seed_by_name(item)
 
 
 def pytest_collection_finish() -> None:

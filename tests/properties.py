@@ -6,10 +6,12 @@ machines, as long as each of their rules comes in many orders. `make fuzz` draws
 each time.
 """
 
+import inspect
 import os
 from typing import Final
 
-from hypothesis import HealthCheck, settings
+import pytest
+from hypothesis import HealthCheck, is_hypothesis_test, seed, settings
 
 FEW: Final = 15
 """Hypothesis tries 100 by itself."""
@@ -35,3 +37,23 @@ def register_profiles() -> None:
 def examples(few: int, many: int = 100) -> int:
     """Return how many examples a property is tried with that is dear, or tried of many things."""
     return few if PROFILE == "default" else many
+
+
+def keep_nothing(config: pytest.Config) -> None:
+    """Have no key made for a database of examples, where there is none.
+
+    Hypothesis reads a test's whole source for it, unless a seed for all is given.
+    """
+    if PROFILE == "default" and config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = 1
+
+
+def seed_by_name(item: pytest.Item) -> None:
+    """Have a property draw the same examples each time it is run under its name.
+
+    Hypothesis would else draw by a digest of the source, which it reads anew for each version of
+    each message: a quarter of what such a test costs.
+    """
+    test = getattr(item, "obj", None)
+    if PROFILE == "default" and inspect.isfunction(test) and is_hypothesis_test(test):
+        seed(item.nodeid)(test)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spark_audit import flow_audit
-from spark_audit.flow_audit import audit_flow
+from spark_audit.flow_audit import NOTHING_KEPT, Kept, audit_flow
 from spark_audit.scan.scan_plan import Address, Planner, ScanTask
 from spark_audit.snapshot.bounds import Snapshot
 from spark_audit.snapshot.side import Side
@@ -39,6 +39,10 @@ class Audited:
     untold: Mapping[TopicPartition, str] = field(default_factory=dict)
     read: Counter[tuple[Side, str]] = field(default_factory=Counter)
     """How many offsets were read for their records, by side and topic."""
+    first: Counter[str] = field(default_factory=Counter)
+    """How many offsets the first job read, by topic."""
+    rows: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    """What the audit says of all logs, as it says it: its findings and its summary."""
 
     def numbers(self, column: str, *topics: str) -> tuple[int, ...]:
         """Return a column of the summary for these topics."""
@@ -49,8 +53,11 @@ class Audited:
         return {topic: self.findings[topic] for topic in planted.topics}
 
 
-def audit(planted: Sequence[Planted], promotion: int | None = None) -> Audited:
+def audit(
+    planted: Sequence[Planted], promotion: int | None = None, kept: Kept = NOTHING_KEPT
+) -> Audited:
     """Run one audit over all logs and return its findings and numbers."""
+    first: Counter[str] = Counter()
     pairs: dict[tuple[str, int], Pair] = {}
     for one in planted:
         assert not pairs.keys() & one.pairs.keys(), "each partition is planted once"
@@ -58,6 +65,8 @@ def audit(planted: Sequence[Planted], promotion: int | None = None) -> Audited:
     snapshot = snapshot_of(pairs, promotion)
 
     def before_scan(number: int, tasks: Sequence[ScanTask]) -> None:
+        for task in tasks if number == 0 else ():
+            first[task.log.topic] += task.stop - task.start
         for one in planted:
             one.before_scan(number, tasks)
 
@@ -66,8 +75,9 @@ def audit(planted: Sequence[Planted], promotion: int | None = None) -> Audited:
             one.after_scan(number, tasks)
 
     reader = MemoryReader(pairs, before_scan, after_scan)
-    result = audit_flow(reader, snapshot, planner_of(snapshot))
-    audited = Audited(untold=result.untold, read=reader.read_records)
+    result = audit_flow(reader, snapshot, planner_of(snapshot), kept=kept)
+    rows = {"findings": result.findings, "summary": result.summary}
+    audited = Audited(untold=result.untold, read=reader.read_records, first=first, rows=rows)
     for row in result.summary:
         audited.summary[row["topic"]] = dict(row)
         audited.findings[row["topic"]] = set()
@@ -117,10 +127,14 @@ def audit_everything() -> Everything:
         "retention_at_work": plant_retention_at_work(),
         "backlogs": plant_backlogs(),
     }
+    return Everything(**planted, audited=audit_with_backlogs(list(planted.values())))
+
+
+def audit_with_backlogs(planted: Sequence[Planted], kept: Kept = NOTHING_KEPT) -> Audited:
+    """Run one audit in which a backlog is too long to be looked at record by record."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(flow_audit, "LONG_RECORDS", BACKLOG // 2)
-        audited = audit(list(planted.values()))
-    return Everything(**planted, audited=audited)
+        return audit(planted, kept=kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,14 +58,16 @@ class Log:
 
         In "key@time:value" only the key must be; a value `tombstone` is none.
         """
-        offsets = list(range(self.stop, self.stop + len(contents)))
+        self.append_bytes(self.batch_of(contents, producer_id), len(contents))
+        return list(range(self.stop - len(contents), self.stop))
+
+    def batch_of(self, contents: Sequence[str], producer_id: int = -1) -> bytes:
+        """Return the batch that `append` would append."""
         records = [
             Record(offset, time_of(content), _key_of(content), _value_of(content))
-            for offset, content in zip(offsets, contents, strict=True)
+            for offset, content in enumerate(contents, self.stop)
         ]
-        batch = build_batch(records, base_offset=self.stop, producer_id=producer_id)
-        self.append_bytes(batch, len(contents))
-        return offsets
+        return build_batch(records, base_offset=self.stop, producer_id=producer_id)
 
     def append_bytes(self, batch: bytes, offsets: int) -> None:
         """Append a batch that is ready made."""
@@ -124,9 +126,14 @@ class Pair:
     """The map: where pieces begin on both sides; None if there is none."""
 
     def mirror(self, *contents: str) -> None:
-        """Append the same records to both sides."""
-        self.source.append(*contents)
-        self.target.append(*contents)
+        """Append the same records to both sides; at the same offset they are the same bytes."""
+        if self.source.stop == self.target.stop:
+            batch = self.source.batch_of(contents)
+            self.source.append_bytes(batch, len(contents))
+            self.target.append_bytes(batch, len(contents))
+        else:
+            self.source.append(*contents)
+            self.target.append(*contents)
 
 
 Pairs: TypeAlias = Mapping[tuple[str, int], Pair]

@@ -13,9 +13,9 @@ from spark_audit.scan.committed import CommittedBatch, CommittedLog, Content, Ho
 from spark_audit.scan.scan_plan import ScanTask
 from spark_audit.snapshot.side import Side
 from tests.spark_audit import logs
-from tests.spark_audit.audits import audit, planner_of
+from tests.spark_audit.audits import audit_with_backlogs, planner_of
 from tests.spark_audit.logs import MemoryReader, Pair, snapshot_of
-from tests.spark_audit.planted.backlogs import BACKLOG, plant_backlogs
+from tests.spark_audit.planted.backlogs import plant_backlogs
 from tests.spark_audit.planted.faults import plant_faults
 from wire.compression import Compression
 from wire.record_batch import Record, build_batch, rewrite
@@ -31,12 +31,9 @@ def compressed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("compressed")
-def test_what_is_planted_in_compressed_logs_is_found_as_in_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(flow_audit, "LONG_RECORDS", BACKLOG // 2)
+def test_what_is_planted_in_compressed_logs_is_found_as_in_others() -> None:
     planted = [plant_faults(), plant_backlogs()]
-    audited = audit(planted)
+    audited = audit_with_backlogs(planted)
     for one in planted:
         assert audited.of(one) == one.expected
 

@@ -14,9 +14,10 @@ from wire.schema import decode_prefix, encode
 KNOWN_TO_KIO = [case for case in VERSIONED_CLASSES if kio_referee.is_known(*case)]
 
 
-@pytest.mark.parametrize(("cls", "version"), KNOWN_TO_KIO, ids=case_name)
-def test_a_message_has_the_fields_that_kio_has(cls: type[Any], version: int) -> None:
-    assert kio_referee.our_field_names(cls, version) == kio_referee.their_field_names(cls, version)
+def test_each_message_has_the_fields_that_kio_has() -> None:
+    """In one test: each alone would cost more than the comparison."""
+    for case in KNOWN_TO_KIO:
+        assert kio_referee.our_field_names(*case) == kio_referee.their_field_names(*case), case
 
 
 @pytest.mark.parametrize(("cls", "version"), KNOWN_TO_KIO, ids=case_name)

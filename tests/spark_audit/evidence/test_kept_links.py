@@ -1,32 +1,32 @@
 """An audit that reads only around what is kept of both logs finds what one finds that reads all."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection
 
 import pytest
 
 from spark_audit.evidence.chain import Chain
 from spark_audit.evidence.links import chained, whole
-from spark_audit.flow_audit import FlowResult, audit_flow
+from spark_audit.flow_audit import NOTHING_KEPT, Kept
 from spark_audit.scan.scan_plan import ScanTask
 from spark_audit.snapshot.seals import CannotTell
 from spark_audit.snapshot.side import Side
-from tests.spark_audit.audits import planner_of
-from tests.spark_audit.logs import MemoryReader, Pair, read, snapshot_of
-from tests.spark_audit.planted.backlogs import plant_backlogs
-from tests.spark_audit.planted.faults import plant_faults
+from tests.spark_audit.audits import Audited, Everything, audit, audit_with_backlogs, planner_of
+from tests.spark_audit.logs import Pair, read, snapshot_of
 from tests.spark_audit.planted.planting import Planted
 from wire.topic_partition import TopicPartition
 
 SIDES = (Side.SOURCE, Side.TARGET)
 
 
-def _pairs(*planted: Planted) -> dict[tuple[str, int], Pair]:
-    return {place: pair for one in planted for place, pair in one.pairs.items()}
+@pytest.fixture(scope="module")
+def planted(everything: Everything) -> list[Planted]:
+    """What is compared with the one audit of everything, which keeps nothing."""
+    return [everything.faults, everything.backlogs]
 
 
 @pytest.fixture(scope="module")
-def pairs() -> dict[tuple[str, int], Pair]:
-    return _pairs(plant_faults(), plant_backlogs())
+def pairs(planted: list[Planted]) -> dict[tuple[str, int], Pair]:
+    return {place: pair for one in planted for place, pair in one.pairs.items()}
 
 
 def _links(pairs: dict[tuple[str, int], Pair]) -> dict[tuple[Side, TopicPartition], Chain]:
@@ -49,33 +49,21 @@ def _task(task: ScanTask) -> ScanTask:
     return task
 
 
-def _audited(
-    pairs: dict[tuple[str, int], Pair],
-    kept: Mapping[tuple[Side, TopicPartition], Chain],
-) -> tuple[FlowResult, int]:
-    """Return what an audit says, and how many offsets its first job read."""
-    read_offsets = 0
-
-    def count(number: int, tasks: Sequence[ScanTask]) -> None:
-        nonlocal read_offsets
-        if number == 0:
-            read_offsets += sum(task.stop - task.start for task in tasks)
-
-    snapshot = snapshot_of(pairs)
-    reader = MemoryReader(pairs, before_scan=count)
-    return audit_flow(reader, snapshot, planner_of(snapshot), kept=kept), read_offsets
-
-
-def _said(result: FlowResult) -> object:
-    rows = [
-        {name: value for name, value in row.items() if not name.endswith("_remembered")}
-        for row in result.summary
-    ]
-    return result.findings, rows, result.untold
+def _said(audited: Audited, topics: Collection[str]) -> object:
+    """Return all that was said of these topics but how much was remembered."""
+    rows = {
+        part: [
+            {name: value for name, value in row.items() if not name.endswith("_remembered")}
+            for row in rows
+            if row["topic"] in topics
+        ]
+        for part, rows in audited.rows.items()
+    }
+    return rows, {place: why for place, why in audited.untold.items() if place.topic in topics}
 
 
 def test_what_is_kept_of_both_logs_changes_no_finding(
-    pairs: dict[tuple[str, int], Pair],
+    everything: Everything, planted: list[Planted], pairs: dict[tuple[str, int], Pair]
 ) -> None:
     """All of some logs, and a part of others."""
     kept = {
@@ -83,13 +71,18 @@ def test_what_is_kept_of_both_logs_changes_no_finding(
         for number, (of_log, chain) in enumerate(_links(pairs).items())
         if len(chain)
     }
-    everything, read_by_all = _audited(pairs, {})
-    remembering, read_by_some = _audited(pairs, kept)
-    assert _said(remembering) == _said(everything)
+    remembering, topics = audit_with_backlogs(planted, kept), {topic for topic, _ in pairs}
+    assert _said(remembering, topics) == _said(everything.audited, topics)
+    assert everything.faults.expected.items() <= remembering.findings.items()
     known = sum(stop - start for start, stop in map(Chain.span, kept.values()))
-    assert read_by_all - read_by_some == known > 0
+    read_by_all = sum(everything.audited.first[topic] for topic in topics)
+    assert read_by_all - remembering.first.total() == known > 0
     assert (
-        sum(row[f"{side.value}_remembered"] for row in remembering.summary for side in SIDES)
+        sum(
+            row[f"{side.value}_remembered"]
+            for row in remembering.summary.values()
+            for side in SIDES
+        )
         == known
     )
 
@@ -103,6 +96,10 @@ def longest(
     return {place: pairs[place]}, side, chain
 
 
+def _alone(pairs: dict[tuple[str, int], Pair], kept: Kept = NOTHING_KEPT) -> Audited:
+    return audit([Planted(pairs)], kept=kept)
+
+
 def test_what_is_kept_behind_a_log_that_begins_later_now_is_read_around(
     longest: tuple[dict[tuple[str, int], Pair], Side, Chain],
 ) -> None:
@@ -114,11 +111,12 @@ def test_what_is_kept_behind_a_log_that_begins_later_now_is_read_around(
     kept = chain.between(start, chain[-1].stop)
     assert kept[0].start == chain[2].start
     log.start = start
+    place = (side, TopicPartition(topic, partition))
     try:
-        remembering, _ = _audited(pairs, {(side, TopicPartition(topic, partition)): kept})
-        assert _said(remembering) == _said(_audited(pairs, {})[0])
+        remembering, reading = _alone(pairs, {place: kept}), _alone(pairs)
     finally:
         log.start = before
+    assert _said(remembering, {topic}) == _said(reading, {topic})
 
 
 def test_a_log_that_cannot_be_read_behind_what_is_kept_is_untold(
@@ -131,6 +129,6 @@ def test_a_log_that_cannot_be_read_behind_what_is_kept_is_untold(
     log.batches[:] = [one for one in batches if one[0] <= chain[0].stop]
     try:
         with pytest.raises(CannotTell, match="ends"):
-            _audited(pairs, {(side, TopicPartition(*place)): chain[:1]})
+            _alone(pairs, {(side, TopicPartition(*place)): chain[:1]})
     finally:
         log.batches[:] = batches
