@@ -155,8 +155,10 @@ class PartitionLog(ReadableLog):
     ) -> Sequence[int]:
         """Number the batches where they lie and write them in one call; return where each begins.
 
-        `takes_run` has allowed it, and nothing has happened to the log since.
+        `takes_run` has allowed it, and nothing has happened to the log since; another log of the
+        same folder may have failed.
         """
+        self._directory.refuse_if_offline()
         offset = self.log_end_offset
         placed: list[RunBatch] = []
         for one in run:

@@ -216,13 +216,17 @@ async def test_answers_wait_for_the_replicas_in_the_order_of_the_requests(
     assert sum(runs) == 3
 
 
-async def test_a_disk_that_fails_fails_the_batches_of_its_partition_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("failing", "offsets"), [(1, [2, -1]), (2, [-1, -1])], ids=["the last", "the first"]
+)
+async def test_a_disk_that_fails_fails_its_partition_and_what_comes_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int, offsets: list[int]
 ) -> None:
+    """All of the folder is offline from then on: what was written there must not count."""
     append_run = SegmentList.append_run
 
     def fail(self: SegmentList, run: Sequence[RunBatch], *, interval_bytes: int) -> None:
-        if run[0].base_offset == 1:
+        if run[0].base_offset == failing:
             raise OSError(ENOSPC, "No space left on device")
         append_run(self, run, interval_bytes=interval_bytes)
 
@@ -235,10 +239,12 @@ async def test_a_disk_that_fails_fails_the_batches_of_its_partition_alone(
             produce(b""), topic_data=(TopicProduceData(name="t", partition_data=tuple(data)),)
         )
         answer = await client.ask(request, 9)
-        [first, second] = answer.responses[0].partition_responses
-        assert (first.error_code, first.base_offset) == (ErrorCode.NONE, 2)
-        assert second.error_code == ErrorCode.KAFKA_STORAGE_ERROR
-        assert "No space left" in second.error_message
+        answers = answer.responses[0].partition_responses
+        assert [one.base_offset for one in answers] == offsets
+        for one in answers:
+            failed = one.base_offset < 0
+            assert one.error_code == (ErrorCode.KAFKA_STORAGE_ERROR if failed else ErrorCode.NONE)
+            assert ("No space left" in (one.error_message or "")) == failed
         assert (
             outcome(await client.ask(produce(batch(b"v")), 9))[0] == ErrorCode.KAFKA_STORAGE_ERROR
         )
