@@ -295,7 +295,8 @@ class MapFollower:
             )
         self._topic_id = topic_id
         if not end and not self._may_be_gone:
-            await self._writers.require_unwritten()
+            is_there = TopicPartition(self._topic, 0) in ends
+            await self._writers.require_unwritten(is_there=is_there)
         await self._read_to(end)
 
     async def _read_to(self, end: int) -> None:

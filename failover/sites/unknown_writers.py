@@ -205,7 +205,7 @@ def _told_another(known: MapWriters, written: "WrittenBy") -> str | None:
             f"the topic ends at {written.end}, and was written up to {known.end}: it lost its end."
             " Have it believed only if all topics of the site were restored to the same moment"
         )
-    elif known.was_written and not written.count:
+    elif not written.count and known.is_gone(is_there=written.end is not None):
         return (
             "nothing of the topic is there, and it was written: it was deleted. Have that believed"
             " only if all that was mirrored by it was deleted, too; else `mirror rebuild-map` finds"

@@ -154,13 +154,14 @@ async def read_map_of(
     """
     state = MapState()
     reader = TailReader(target, map_topic_name(source_name), is_map=True)
-    if await topic_exists(target, reader.topic):
+    is_there = await topic_exists(target, reader.topic)
+    if is_there:
         async for record in believed(reader, writers, unbelieved):
             key = record.key if names is None else renamed(record.key, names)
             if key is not None or record.key is None:
                 state.replay(key, record.value)
     if not reader.log_end and not may_be_gone:
-        await writers.require_unwritten()
+        await writers.require_unwritten(is_there=is_there)
     return state
 
 

@@ -108,14 +108,14 @@ class ReverseMapReader:
                     *(self._config.name, self._reader.topic, source, target, source),
                 )
         if not self._is_there and self._config.has_way_back:
-            await self._registry.require_unwritten()
+            await self._registry.require_unwritten(is_there=False)
         if self._is_there and self._config.has_way_back:
             async for key, value in self._new_records(self._reader, self._reverse.unbelieved):
                 self._reverse.replay(key, value)
             if self._reader.is_another:
                 await self._read_anew()
             if not self._reader.log_end:
-                await self._registry.require_unwritten()
+                await self._registry.require_unwritten(is_there=True)
             self._reverse.know_mirrors()
 
     async def _read_anew(self) -> None:

@@ -185,12 +185,12 @@ class WitnessWriters:
                 continue
             return
 
-    async def require_unwritten(self) -> None:
+    async def require_unwritten(self, *, is_there: bool) -> None:
         """Ask the witness whether the topic was written; see `Writers`."""
         if self._of_checkpoints:
             return  # a group's next position tells as much
         known = await self._asked()
-        if not known.was_written:
+        if not known.is_gone(is_there=is_there):
             return
         up_to = f" up to {known.end}" if known.end else ""
         raise MapGone(
@@ -345,7 +345,7 @@ class Anybody:
         """Raise WritersUnknown."""
         raise WritersUnknown(self._reason)
 
-    async def require_unwritten(self) -> None:
+    async def require_unwritten(self, **_: bool) -> None:
         """Return: nobody knows better."""
 
     async def forget_log(self) -> None:

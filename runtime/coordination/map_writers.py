@@ -169,10 +169,13 @@ class MapWriters:
         """Tell whether a topic that ends here has lost its end; of None nothing is known."""
         return end is not None and not self.adopts and end < self.end
 
-    @property
-    def was_written(self) -> bool:
-        """Whether our programs have written the topic, or were about to."""
-        return not self.adopts and bool(self.end or self.registered)
+    def is_gone(self, *, is_there: bool) -> bool:
+        """Tell whether a topic of which nothing can be read was written by our programs.
+
+        A writer registers once the topic `is_there`, and its first record is noted as the `end`.
+        One that is there, and was never noted, waits for it: the writer may lack the right.
+        """
+        return not self.adopts and bool(self.end or (self.registered and not is_there))
 
     def unwritten(self) -> "MapWriters":
         """Return the same of a topic that was deleted on purpose: no log of it is expected."""
@@ -390,8 +393,10 @@ class Writers(Protocol):
     async def note_end(self, end: int, /) -> None:
         """Remember that the topic has come so far."""
 
-    async def require_unwritten(self) -> None:
+    async def require_unwritten(self, *, is_there: bool) -> None:
         """Return where nothing was ever written: asked by who finds no topic, or an empty one.
+
+        `is_there` tells which of the two.
 
         Raises MapGone. A topic may be gone, or be one that a broker has not heard of yet; to take
         it for one that never was would be to take what a mirror has brought for the site's own.

@@ -73,10 +73,8 @@ async def read_map(
     topics = {partition.topic for partition in partitions}
     unbelieved = UnbelievedRecords(topics.__contains__)
     others: list[Record] = []
-    is_empty = True
     try:
         async for producer_id, is_believed, found in _records(cluster, topic, writers):
-            is_empty = False
             record = found if names is None else found._replace(key=renamed(found.key, names))
             if record.key is None and found.key is not None:
                 continue
@@ -89,8 +87,6 @@ async def read_map(
             is_of_others = about and not any(one.topic in topics for one in about)
             if len(others) < MOST_COMPARED and not is_of_others:
                 others.append(record)
-        if is_empty:
-            await writers.require_unwritten()
     except (NetworkFault, CorruptBatch) as fault:
         raise CannotTell(f"cluster {name}: {topic}: {fault}") from fault
     except _Unreadable as reason:
@@ -136,9 +132,13 @@ class _Unreadable(Exception):
 async def _records(
     cluster: Cluster, topic: str, writers: Writers
 ) -> AsyncIterator[tuple[int, bool, Record]]:
-    """Yield every record with its producer and whether that is believed."""
+    """Yield every record with its producer and whether that is believed.
+
+    Raises MapGone where there is none, and our programs have written some.
+    """
     view = (await cluster.metadata([topic], refresh=True)).topics.get(topic)
     if view is None or view.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        await writers.require_unwritten(is_there=False)
         return
     if view.error_code != ErrorCode.NONE:
         raise _Unreadable(describe(view.error_code))
@@ -149,8 +149,12 @@ async def _records(
     for answer in (start, stop):
         if isinstance(answer, ErrorCode):
             raise _Unreadable(answer.name)
+    is_empty = True
     async for found in _told_apart(cluster, topic, start, stop, writers):
+        is_empty = False
         yield found
+    if is_empty:
+        await writers.require_unwritten(is_there=True)
 
 
 async def _told_apart(

@@ -39,8 +39,8 @@ class MemoryWriters:
     async def note_end(self, end: int) -> None:
         self.known = replace(self.known, end=max(end, self.known.end))
 
-    async def require_unwritten(self) -> None:
-        if self.is_strict and self.known.was_written:
+    async def require_unwritten(self, *, is_there: bool) -> None:
+        if self.is_strict and self.known.is_gone(is_there=is_there):
             raise MapGone("written, and gone")
 
     async def forget_log(self) -> None:

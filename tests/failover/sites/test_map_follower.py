@@ -62,6 +62,7 @@ async def test_a_map_that_was_written_and_is_gone_is_no_map_that_never_was(
     async with target_with_a_map(7) as (cluster, site):
         writers = MemoryWriters(is_strict=True)
         await writers.register(9)
+        await writers.note_end(1)
         del cluster.topics[MAP]
         if is_empty:
             cluster.create_topic(MAP, 0)

@@ -76,6 +76,8 @@ async def test_a_map_that_was_written_and_is_not_there_makes_nobody_a_native(lac
             dc1.hidden.add(MAP)
         else:
             await writers.register(7)
+        if lack == "an empty topic":
+            await writers.note_end(1)
         assert not reverse.known_part(memoryview(batch_of(7, 0)))
         with pytest.raises(NetworkFault):
             await reader.catch_up()
@@ -85,6 +87,20 @@ async def test_a_map_that_was_written_and_is_not_there_makes_nobody_a_native(lac
             dc1.create_topic(MAP, 0)
         announce(dc1, 7, writer=7)
         await writers.register(7)
+        await reader.catch_up()
+        assert reverse.loop_ids == {7}
+
+
+async def test_a_map_that_its_mirror_is_about_to_write_is_read_as_the_empty_one_that_it_is() -> None:
+    """Both directions begin at the same moment, or the other one may not write its map."""
+    async with two_fakes() as (dc1, _, links):
+        reverse, writers = ReverseFlow(), MemoryWriters(is_strict=True)
+        dc1.create_topic(MAP, 0)
+        await writers.register(7)
+        reader = ReverseMapReader(CONFIG, reverse, links, writers)
+        await reader.catch_up()
+        assert reverse.loop_ids == frozenset()
+        announce(dc1, 7, writer=7)
         await reader.catch_up()
         assert reverse.loop_ids == {7}
 

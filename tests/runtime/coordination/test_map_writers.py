@@ -179,24 +179,31 @@ async def test_a_map_that_ends_before_what_was_written_is_believed_in_nothing() 
 
 async def test_a_map_of_which_nothing_is_there_is_no_map_that_never_was() -> None:
     """Else what a mirror has brought would be taken for the site's own, and sent back."""
-    await registry(MemoryNodes()).require_unwritten()
+    await registry(MemoryNodes()).require_unwritten(is_there=False)
     nodes = await written_by(1_001)
     with pytest.raises(MapGone, match=r"dc2 of what comes from dc1 is not there, or holds nothing"):
-        await registry(nodes).require_unwritten()
+        await registry(nodes).require_unwritten(is_there=False)
     await registry(nodes).note_end(9)
-    with pytest.raises(MapGone, match=r"written it up to 9: .* `mirror rebuild-map --write`"):
-        await registry(nodes).require_unwritten()
+    for is_there in (False, True):
+        with pytest.raises(MapGone, match=r"written it up to 9: .* `mirror rebuild-map --write`"):
+            await registry(nodes).require_unwritten(is_there=is_there)
     await registry(nodes).forget_log()
-    await registry(nodes).require_unwritten()
+    await registry(nodes).require_unwritten(is_there=False)
     known = MapWriters.decode(nodes.nodes[NODE][0])
     assert known.newest.number == 1, "numbers go on, so an old copy of the witness is told"
+
+
+async def test_a_map_that_was_begun_and_not_written_yet_is_not_gone() -> None:
+    """Its mirror begins at the same moment, or may not write: the other direction works on."""
+    nodes = await written_by(1_001)
+    await registry(nodes).require_unwritten(is_there=True)
 
 
 async def test_a_map_that_is_to_be_adopted_may_be_gone() -> None:
     nodes = await written_by(1_001)
     adopted = MapWriters.decode(nodes.nodes[NODE][0]).adopting()
     nodes.nodes[NODE] = (adopted.encode(), 5)
-    await registry(nodes).require_unwritten()
+    await registry(nodes).require_unwritten(is_there=False)
     await registry(nodes).forget_log()
     assert MapWriters.decode(nodes.nodes[NODE][0]).adopts
 
