@@ -57,7 +57,9 @@ def _making(made: type) -> Callable[..., None]:
     def __init__(self: object, *places: object, **named: object) -> None:  # noqa: N807
         every = [(one.name, one.type, one) for one in fields(made)]
         also = {"__post_init__": made.__post_init__} if hasattr(made, "__post_init__") else {}
-        twin = make_dataclass(made.__qualname__, every, namespace=also, eq=False, repr=False)
+        twin = make_dataclass(
+            made.__qualname__, every, namespace=also, eq=False, repr=False, slots=True
+        )
         init = vars(twin)["__init__"]
         setattr(made, init.__name__, init)
         init(self, *places, **named)

@@ -46,6 +46,12 @@ class Nothing:
     pass
 
 
+@frozen
+class Counted:
+    number: int
+    seen: int = field(init=False, default=4)
+
+
 def test_values_are_equal_by_the_fields_that_are_compared() -> None:
     order = Order(number=1, lines=["a"])
     assert order == Order(number=1, lines=["b"])
@@ -64,6 +70,7 @@ def test_a_value_shows_what_may_be_shown() -> None:
 
 def test_defaults_are_each_values_own() -> None:
     assert Order(number=1).lines is not Order(number=2).lines
+    assert Counted(number=1).seen == 4, "also of a field that nobody may give"
 
 
 def test_what_is_done_to_dataclasses_is_done_to_values() -> None:

@@ -91,7 +91,9 @@ async def test_a_map_that_was_written_and_is_not_there_makes_nobody_a_native(lac
         assert reverse.loop_ids == {7}
 
 
-async def test_a_map_that_its_mirror_is_about_to_write_is_read_as_the_empty_one_that_it_is() -> None:
+async def test_a_map_that_its_mirror_is_about_to_write_is_read_as_the_empty_one_that_it_is() -> (
+    None
+):
     """Both directions begin at the same moment, or the other one may not write its map."""
     async with two_fakes() as (dc1, _, links):
         reverse, writers = ReverseFlow(), MemoryWriters(is_strict=True)
