@@ -25,7 +25,9 @@ def configure_both_ways(sites: Sites, folder: Path, path: str, topic: str) -> Pa
     return sites.configure(folder, path, topic, is_both_ways=True)
 
 
-def go_on_reading(cluster: RunningCluster, group: str, topic: str, count: int) -> list[int]:
+def go_on_reading(
+    cluster: RunningCluster, group: str, topic: str, count: int, partition: int = 0
+) -> list[int]:
     """Read so many records from where the group is, and commit them, as no member of it."""
     consumer = Consumer(
         {
@@ -36,7 +38,7 @@ def go_on_reading(cluster: RunningCluster, group: str, topic: str, count: int) -
             **QUIET,
         }
     )
-    consumer.assign([TopicPartition(topic, 0)])
+    consumer.assign([TopicPartition(topic, partition)])
     found: list[int] = []
     deadline = monotonic() + READ_TIMEOUT_S
     while len(found) < count:
@@ -45,7 +47,7 @@ def go_on_reading(cluster: RunningCluster, group: str, topic: str, count: int) -
         found += values_of(messages)
         if messages:
             end = (messages[-1].offset() or 0) + 1
-            consumer.commit(offsets=[TopicPartition(topic, 0, end)], asynchronous=False)
+            consumer.commit(offsets=[TopicPartition(topic, partition, end)], asynchronous=False)
     consumer.close()
     return found
 
