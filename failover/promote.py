@@ -290,6 +290,8 @@ class PromotionController:
                     flow.mirrors,
                     topic_set=flow.topic_set,
                     names=flow.names.way_home,
+                    # Without a flow back no command could find it again, or have it forgotten.
+                    may_be_gone=reverse is None,
                 ),
                 evidence=PairEvidence(
                     self.configuration,
