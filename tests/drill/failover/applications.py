@@ -48,13 +48,15 @@ ENDED_S: Final = 5.0
 class Applications:
     """What they were told; `file` is their configuration, `sites` settings of plain clients.
 
-    `endpoints` are settings of clients behind those, None where there are none.
+    `endpoints` are settings of clients behind those, None where there are none. Those that follow
+    the active site write a record each `every_s`.
     """
 
     file: Path
     sites: Mapping[str, Mapping[str, Any]]
     endpoints: Mapping[str, Any] | None = None
     subject: Subject = WHOLE
+    every_s: float = EVERY_S
     forwarded: list[Forwarded] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     """What became of records that a producer behind an endpoint has given up."""
@@ -113,7 +115,7 @@ class Applications:
                     number += 1
                 producer.poll(0)
                 self._open["follower"] = len(producer)
-                self._ended.wait(EVERY_S)
+                self._ended.wait(self.every_s)
             producer.flush(SETTLED_S)
 
     def stay(self, site: str) -> None:
@@ -198,7 +200,7 @@ class Applications:
                 number += 1
             producer.poll(0)
             self._open["forwarded"] = len(producer)
-            self._ended.wait(EVERY_S)
+            self._ended.wait(self.every_s)
         producer.flush(SETTLED_S)
 
     def _tell_forwarded(
@@ -282,9 +284,13 @@ def run_applications(
     sites: Mapping[str, Mapping[str, Any]],
     endpoints: Mapping[str, Any] | None,
     subject: Subject,
+    *,
+    every_s: float = EVERY_S,
 ) -> Iterator[Applications]:
     """Run all of them until the block ends."""
-    them = Applications(file=file, sites=sites, endpoints=endpoints, subject=subject)
+    them = Applications(
+        file=file, sites=sites, endpoints=endpoints, subject=subject, every_s=every_s
+    )
     work: list[Callable[[], None]] = [them.follow, them.consume, them.consume_plainly]
     work += [partial(them.stay, site) for site in sites]
     if endpoints is not None:

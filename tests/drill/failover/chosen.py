@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from failover.journal.steps import StepName
+from tests.drill.failover.applications import EVERY_S
 from tests.drill.failover.drill import Judged, Options, drill
 from tests.drill.failover.pairs import bundled
 from tests.drill.failover.planning import Fault, Round, What
@@ -19,8 +20,10 @@ SECONDS: Final = 60
 """On a busy machine no further round begins then."""
 
 
-def drill_chosen(folder: Path, rounds: Sequence[Chosen]) -> list[Judged]:
-    """Run these rounds between two bundled sites with two sets."""
+def drill_chosen(
+    folder: Path, rounds: Sequence[Chosen], *, every_s: float = EVERY_S
+) -> list[Judged]:
+    """Run these rounds between two bundled sites with two sets, a record each `every_s`."""
     options = Options(
         seed=0,
         folder=folder,
@@ -28,6 +31,7 @@ def drill_chosen(folder: Path, rounds: Sequence[Chosen]) -> list[Judged]:
         rounds=len(rounds),
         open_pair=partial(bundled, has_sets=True),
         planned=lambda _, number: _round(number, *rounds[number]),
+        every_s=every_s,
     )
     return drill(options, lambda _: None)
 

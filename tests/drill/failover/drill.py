@@ -15,7 +15,7 @@ from typing import Final
 from runtime.process.clock import wall_ms
 from tests.drill.cluster import DrillFailed
 from tests.drill.failover.actor import FIRST_S, Actor, can_give_up, create_topics
-from tests.drill.failover.applications import run_applications
+from tests.drill.failover.applications import EVERY_S, run_applications
 from tests.drill.failover.checker import Finding, Kind, check
 from tests.drill.failover.faulting import Faulting
 from tests.drill.failover.planning import (
@@ -40,7 +40,10 @@ TAKES_S: Final = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What is drilled, and how long: no round begins after `seconds` or behind `rounds`."""
+    """What is drilled, and how long: no round begins after `seconds` or behind `rounds`.
+
+    Applications that follow the active site write a record each `every_s`.
+    """
 
     seed: int
     folder: Path
@@ -49,6 +52,7 @@ class Options:
     open_pair: Callable[[Path], AbstractContextManager[Stage]]
     first: int = 0
     planned: Callable[[int, int], Round] = plan_round
+    every_s: float = EVERY_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +71,7 @@ def drill(options: Options, tell: Callable[[str], None]) -> list[Judged]:
     options.folder.mkdir(parents=True, exist_ok=True)
     judged: list[Judged] = []
     with options.open_pair(options.folder) as stage, ExitStack() as running:
-        actors = [_actor(stage, running, subject) for subject in SETS]
+        actors = [_actor(stage, running, subject, options.every_s) for subject in SETS]
         them = _Drill(stage=stage, actors=actors)
         them.wait_begun()
         end = monotonic() + options.seconds
@@ -95,12 +99,12 @@ def line_of(judged: Judged, seed: int) -> str:
     return "\n".join(lines)
 
 
-def _actor(stage: Stage, running: ExitStack, subject: Subject) -> Actor:
+def _actor(stage: Stage, running: ExitStack, subject: Subject, every_s: float) -> Actor:
     """Have the applications of one set run; the default set's come by the endpoints, too."""
     create_topics(stage, subject)
     behind = stage.behind_endpoints if subject.topic_set == "default" else None
     applications = running.enter_context(
-        run_applications(stage.applications, stage.clients, behind, subject)
+        run_applications(stage.applications, stage.clients, behind, subject, every_s=every_s)
     )
     return Actor.of(stage, applications)
 
