@@ -6,7 +6,6 @@ with run_cluster(tmp_path, brokers=3) as cluster:
 
 import json
 import os
-import select
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from typing import Any, Final
 
 from broker.up import SECRET
 from tests.forked import Process, call_program, start_program
+from tests.readable import is_readable
 from tests.zookeeper import USER, address_for_cluster, write_password
 
 READY_TIMEOUT_S: Final = 180
@@ -357,10 +357,9 @@ def is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     try:
-        ended, _, _ = select.select([descriptor], [], [], 0)
+        return not is_readable(descriptor, 0)
     finally:
         os.close(descriptor)
-    return not ended
 
 
 def _kill_quietly(pid: int) -> None:

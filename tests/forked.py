@@ -14,7 +14,6 @@ by a new interpreter, and so are its brokers.
 import atexit
 import json
 import os
-import select
 import signal
 import socket
 import struct
@@ -28,6 +27,8 @@ from tempfile import TemporaryFile
 from typing import IO, Final, TypeAlias
 
 import trio
+
+from tests.readable import is_readable
 
 PROGRAMS: Final = (
     "broker.cli",
@@ -81,8 +82,7 @@ class ForkedProgram:
     def _look(self, timeout: float | None) -> int | None:
         if self.returncode is not None:
             return self.returncode
-        readable, _, _ = select.select([self._told], [], [], timeout)
-        if readable:
+        if is_readable(self._told.fileno(), timeout):
             data = self._told.recv(STATUS.size)
             assert data, "the stem of all programs has died"
             (self.returncode,) = STATUS.unpack(data)

@@ -54,6 +54,8 @@ async def refill(configuration: Configuration, site: str, *, write: bool) -> int
             writers = writers_of(away.source, away.target)
             status = await _refill(away, links, writers, write=write)
             if write:
+                if not await topic_exists(links.source_admin, map_topic_name(back.source)):
+                    await writers_of(back.source, back.target).forget_log()  # lost with the site
                 await _know_again(configuration, site, links)
         except NetworkFault as fault:
             raise CommandFailed(f"refill {site}: {fault}") from fault

@@ -186,6 +186,9 @@ class MapLog:
         end = (await list_offsets(self._target, [where], LATEST))[where]
         if isinstance(end, ErrorCode):
             raise MapUnwritable(f"{self.topic}: {end.name}")
+        if not end:
+            # Begun anew, it would not name the mirrors of before, whose records would be sent back.
+            await self._registry.require_unwritten(is_there=True)
         seen = (await self._target.metadata([self.topic])).topics[self.topic]
         adopted_before = await self._registry.begin(end=end, topic_id=seen.topic_id)
         if adopted_before:

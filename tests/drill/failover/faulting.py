@@ -1,7 +1,6 @@
 """The faults of a round, carried out beside a controller that stands still behind its steps."""
 
 import os
-import select
 import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,6 +23,7 @@ from tests.drill.failover.stage import Controller, Stage
 from tests.drill.failover.story import Said
 from tests.drill.failover.subject import PATTERN_OF_SECOND, TOPIC
 from tests.failover.two_sites import pause
+from tests.readable import is_readable
 
 CONTROLLER_S: Final = 100.0
 STARTING_S: Final = 1.5
@@ -84,7 +84,7 @@ class Faulting:
         text, whole, deadline = "", 0, monotonic() + CONTROLLER_S
         descriptor = controller.output.fileno()
         while monotonic() < deadline:
-            if not select.select([descriptor], [], [], 0.5)[0]:
+            if not is_readable(descriptor, 0.5):
                 continue
             chunk = os.read(descriptor, 65536)
             if not chunk:

@@ -34,7 +34,7 @@ from offset_translation.map_records import (
 )
 from offset_translation.runs import Place
 from runtime.coordination.map_registry import append_to_map
-from runtime.coordination.map_writers import number_record
+from runtime.coordination.map_writers import MapGone, number_record
 from runtime.producer_ids import MOST_GIVEN
 from tests.clusters import RunningCluster, run_cluster
 from tests.doubles.map_writers import MemoryWriters
@@ -245,6 +245,19 @@ async def test_a_map_whose_beginning_was_deleted_is_not_loaded(cluster: RunningC
         told = rf"^{one.topic}: begins at offset 1: .* `mirror rebuild-map --write` finds"
         with pytest.raises(TopicUnreadable, match=told):
             await MapLog(client, "beheaded", 1, MemoryWriters()).load()
+
+
+async def test_a_map_that_was_deleted_is_not_begun_anew_by_itself(cluster: RunningCluster) -> None:
+    """It would not name the mirrors of before: who reads it would send their records back."""
+    async with open_cluster(cluster.addresses, client_id="test") as client:
+        writers = MemoryWriters(is_strict=True)
+        one = MapLog(client, "deleted", 1, writers)
+        await one.load()
+        await delete_topic(client, one.topic)
+        with pytest.raises(MapGone):
+            await MapLog(client, "deleted", 1, writers).load()
+        await writers.forget_log()
+        await MapLog(client, "deleted", 1, writers).load()
 
 
 async def test_a_map_that_was_made_again_beneath_its_writer_is_not_written_on(
