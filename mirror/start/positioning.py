@@ -324,14 +324,7 @@ class Positioning:
             key = partition.topic_partition
             source_ends, target_ends = readings.source[key], readings.target[key]
             if isinstance(source_ends, ErrorCode) or isinstance(target_ends, ErrorCode):
-                reason = f"log ends: source {_told(source_ends)}, target {_told(target_ends)}"
-                if ErrorCode.TOPIC_AUTHORIZATION_FAILED in {source_ends, target_ends}:
-                    self._interruptions.stop(
-                        partition, PartitionState.NOT_AUTHORISED, reason, now_ms()
-                    )
-                else:
-                    partition.postpone(reason, now_ms())
-                self._parts.wakeups.refresh.wake()
+                self._without_ends(partition, source_ends, target_ends)
                 continue
             state, config = self._map_log.state, self._parts.config.current
             not_yet = why_not_yet(state, config, partition, readings.begins)
@@ -377,6 +370,20 @@ class Positioning:
             if isinstance(tail, Tail):
                 decision = unless_untold(decision, tail.untold, source_ends)
             yield tried, self._by_policy(partition, decision)
+
+    def _without_ends(
+        self,
+        partition: MirroredPartition,
+        source_ends: LogEnds | ErrorCode,
+        target_ends: LogEnds | ErrorCode,
+    ) -> None:
+        """Stop a partition whose ends we may not ask for; one that has none for now waits."""
+        reason = f"log ends: source {_told(source_ends)}, target {_told(target_ends)}"
+        if ErrorCode.TOPIC_AUTHORIZATION_FAILED in {source_ends, target_ends}:
+            self._interruptions.stop(partition, PartitionState.NOT_AUTHORISED, reason, now_ms())
+        else:
+            partition.postpone(reason, now_ms())
+        self._parts.wakeups.refresh.wake()
 
     def _in_doubt_of_map(self, partition: MirroredPartition, stop: Stop) -> Stop:
         """Return a stop by records that are not the map's with the doubt that the map is whole.

@@ -111,12 +111,9 @@ async def take_snapshot(
         places = GroupPlaces()
         if promotion is None and not wants.is_both_ways:
             places = await group_places(source.cluster, target.cluster, flow)
-        while True:
-            on_target = (await ask_bounds(target)).renamed(flow.names.on_source)
-            on_source = await ask_bounds(source)
-            before, promotion = promotion, await _promotion(configuration, wants)
-            if promotion == before:
-                break
+        on_source, on_target, promotion = await _bounds_in_order(
+            configuration, source, target, wants, promotion
+        )
         partitions = {*on_source.logs, *on_target.logs}
         brought = await _brought(configuration, source, target, wants, partitions)
         names = {topic: flow.names.on_target(topic) for topic in on_source.topics}
@@ -157,6 +154,25 @@ async def take_snapshot(
     if not snapshot.partitions and snapshot.untold:
         raise CannotTell(min(snapshot.untold.values()))
     return snapshot
+
+
+async def _bounds_in_order(
+    configuration: Configuration,
+    source: AuditedCluster,
+    target: AuditedCluster,
+    wants: TopicFilter,
+    promotion: Promotion | None,
+) -> tuple[ClusterBounds, ClusterBounds, Promotion | None]:
+    """Return the source's bounds and the target's, which are older, and the promotion before both.
+
+    What was asked for around a promotion is asked for again.
+    """
+    while True:
+        on_target = (await ask_bounds(target)).renamed(wants.flow.names.on_source)
+        on_source = await ask_bounds(source)
+        before, promotion = promotion, await _promotion(configuration, wants)
+        if promotion == before:
+            return on_source, on_target, promotion
 
 
 def _joined(
