@@ -195,29 +195,29 @@ def test_what_is_written_is_read(node: str) -> None:
     decode(data)
 
 
-@NODES
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"",
-        b"\xff",
-        b"null",
-        b"7",
-        b"[" * 100_000,
-        b"[" * 900 + b"]" * 900,
-        b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
-        b"9" * 100_000,
-        b"1e999",
-        b"NaN",
-    ],
-    ids=range(10),
+GARBAGE: Final = (
+    b"",
+    b"\xff",
+    b"null",
+    b"7",
+    b"[" * 100_000,
+    b"[" * 900 + b"]" * 900,
+    b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
+    b"9" * 100_000,
+    b"1e999",
+    b"NaN",
 )
-def test_garbage_is_refused_by_name(node: str, text: bytes) -> None:
+
+
+@NODES
+def test_garbage_is_refused_by_name(node: str) -> None:
     decode, named, _ = ALL[node]
-    if (node, text) in {("controller epoch", b"7"), ("config", b"")}:
-        return
-    with pytest.raises(named):
-        decode(zlib.compress(text) if node in PACKED else text)
+    was_read = []
+    for text in GARBAGE:
+        with suppress(named):
+            decode(zlib.compress(text) if node in PACKED else text)
+            was_read.append(text[:40])
+    assert was_read == {"controller epoch": [b"7"], "config": [b""]}.get(node, [])
 
 
 @given(garbage=st.binary(), document=documents)
