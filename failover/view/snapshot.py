@@ -14,7 +14,7 @@ from failover.moving.leaving import count_followers, plain_members
 from failover.moving.left_behind import begun_behind, find_left_behind
 from failover.moving.standstill import find_standstill
 from failover.planning.before_start import KeptOnSource, at_most
-from failover.planning.loss import estimate
+from failover.planning.loss import Loss, estimate
 from failover.planning.plan import SitesView, SiteView
 from failover.sites.fence import read_fence
 from failover.sites.map_follower import MapFollower
@@ -131,12 +131,7 @@ async def _look_along(
         lost_after_s = configuration.failover.source_lost_after_ms / 1000
         views = await _look_at_both(ends, configuration, lost_after_s if is_source_lost else None)
         # Not beside the looks: a map of many holes keeps us busy, and the sites would seem silent.
-        mirrored = NOTHING_SEEN
-        if views[flow.target].fault is None and is_source_lost:
-            ours = views[flow.target].ends
-            mirrored = await read_mirrored_of_lost(ends.target, flow, writers, ours)
-        elif views[flow.target].fault is None:
-            mirrored = await _read_mirrored(ends, views[flow.source], writers)
+        mirrored = await _mirrored(ends, views, writers, is_source_lost=is_source_lost)
         unfenceable = await _why_unfenceable(ends.source, views[flow.source])
         creatable = await _why_creatable(ends.source, views[flow.source], flow)
         outlook = await _look_ahead(ends, views)
@@ -148,9 +143,7 @@ async def _look_along(
         standing = await find_standstill(control.standing, frozenset(views[flow.source].ends))
     if is_source_lost:
         # Behind the looks: the mirror has written meanwhile that it hears nothing any more.
-        known = await _known_ends(control)
-        loss = estimate(known, mirrored.ends, views[flow.target].ends, now_ms())
-        loss = replace(loss, before_start=at_most(mirrored.left_behind))
+        loss = _loss(await _known_ends(control), mirrored, views[flow.target])
     return replace(
         seen,
         flow=flow.name,
@@ -405,6 +398,25 @@ class Mirrored:
 
 
 NOTHING_SEEN: Final = Mirrored(ends={})
+
+
+async def _mirrored(
+    ends: Ends, views: Mapping[str, SiteView], writers: WitnessWriters, *, is_source_lost: bool
+) -> Mirrored:
+    """Return what the map says; nothing where the target does not answer."""
+    flow = ends.flow
+    if views[flow.target].fault is not None:
+        return NOTHING_SEEN
+    if is_source_lost:
+        ours = views[flow.target].ends
+        return await read_mirrored_of_lost(ends.target, flow, writers, ours)
+    return await _read_mirrored(ends, views[flow.source], writers)
+
+
+def _loss(known: KnownEnds | None, mirrored: Mirrored, target: SiteView) -> Loss:
+    """Return what is lost with the source, as far as anybody knows."""
+    found = estimate(known, mirrored.ends, target.ends, now_ms())
+    return replace(found, before_start=at_most(mirrored.left_behind))
 
 
 async def _read_mirrored(ends: Ends, source: SiteView, writers: Writers) -> Mirrored:
