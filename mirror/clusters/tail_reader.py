@@ -120,6 +120,20 @@ def _records(header: BatchHeader, batch: memoryview) -> list[Record]:
     return [] if header.is_control else list(iterate_records(batch))
 
 
+async def topic_is_shown(cluster: Cluster, topic: str) -> bool:
+    """Whether the cluster has the topic and lets us see it; raises NetworkFault.
+
+    For what a flow can do without: a user with the rights that a flow needs sees no other's topics,
+    and Apache Kafka says of those that are not there the same.
+    """
+    try:
+        return await topic_exists(cluster, topic)
+    except RequestRefused as refused:
+        if refused.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            return False
+        raise
+
+
 async def topic_exists(cluster: Cluster, topic: str) -> bool:
     """Whether the cluster has the topic.
 

@@ -14,7 +14,7 @@ from mirror.clusters.admin import (
     topic_configs,
 )
 from mirror.clusters.links import Links, open_links
-from mirror.clusters.tail_reader import topic_exists
+from mirror.clusters.tail_reader import topic_is_shown
 from mirror.commands.checks.clocks import cluster_clocks, told_clock, witness_clock
 from mirror.commands.checks.closing import closing
 from mirror.commands.checks.distances import RECEIVE, SEND, measure_distances, told_distances
@@ -253,7 +253,7 @@ async def way_back(flow: FlowConfig, source: Cluster) -> list[str]:
     """
     topic = map_topic_name(flow.target)
     try:
-        is_unread = not (flow.has_way_back or flow.is_prefixed) and await topic_exists(
+        is_unread = not (flow.has_way_back or flow.is_prefixed) and await topic_is_shown(
             source, topic
         )
     except NetworkFault as fault:

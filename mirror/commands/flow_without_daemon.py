@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from mirror.clusters.links import Links
 from mirror.clusters.log_ends import Ends, LogEnds, read_ends, read_target_ends
-from mirror.clusters.tail_reader import TailReader, topic_exists
+from mirror.clusters.tail_reader import TailReader, topic_exists, topic_is_shown
 from mirror.clusters.target_side import positions_on_target
 from mirror.groups.checkpoint_log import GroupPartition
 from mirror.map.believed import believed
@@ -129,8 +129,11 @@ async def read_map_back(
 ) -> MapState:
     """Return the state by the map of what the flow back has brought, by our source's names.
 
-    Raises NetworkFault.
+    Without a flow back in the file nothing is read that we may not see. Raises NetworkFault.
     """
+    topic = map_topic_name(flow.target)
+    if not (flow.has_way_back or await topic_is_shown(links.source_admin, topic)):
+        return MapState()
     return await read_map_of(
         flow.target, links.source_admin, writers, unbelieved, flow.names.way_home
     )

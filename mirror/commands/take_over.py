@@ -33,6 +33,7 @@ from runtime.coordination.map_writers import Writers
 from runtime.process.output import print_line
 from wire.errors import ErrorCode
 from wire.net import Cluster, NetworkFault
+from wire.net.errors import RequestRefused
 from wire.net.operations import READ_COMMITTED, describe_groups
 from wire.record_batch import CorruptBatch, Record, crc_is_valid, iterate_records
 from wire.topic_partition import TopicPartition
@@ -170,12 +171,17 @@ async def _take_over_one(
 async def _syncs(flow: FlowConfig, links: Links) -> list[OffsetSync]:
     """Return MirrorMaker's offset syncs, on whichever side it keeps them."""
     found: list[OffsetSync] = []
+    hidden: list[str] = []
     for cluster, other in (
         (links.source_admin, flow.target),
         (links.target_admin, flow.source),
     ):
         topic = flow.names.offset_syncs_topic(other)
-        if not await topic_exists(cluster, topic):
+        try:
+            if not await topic_exists(cluster, topic):
+                continue
+        except RequestRefused as refused:
+            hidden.append(str(refused))  # which side has it depends on MirrorMaker's setting
             continue
         async for _, record in TailReader(cluster, topic).read_new():
             if record.key is None or record.value is None:
@@ -184,6 +190,8 @@ async def _syncs(flow: FlowConfig, links: Links) -> list[OffsetSync]:
                 found.append(offset_sync.decode(record.key, record.value))
             except MalformedRecord as fault:
                 raise CommandFailed(f"{topic}: offset {record.offset}: {fault}") from fault
+    if hidden and not found:
+        raise CommandFailed(f"MirrorMaker's offset syncs may not be seen: {'; '.join(hidden)}")
     return found
 
 

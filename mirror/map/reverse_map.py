@@ -12,7 +12,7 @@ from typing import Final
 import trio
 
 from mirror.clusters.links import Links
-from mirror.clusters.tail_reader import TailReader, topic_exists
+from mirror.clusters.tail_reader import TailReader, topic_exists, topic_is_shown
 from mirror.map.believed import told_apart
 from mirror.state.reverse_flow import NO_PRODUCER_ID, ReverseFlow, UnbelievedArrivals
 from offset_translation.map_records import map_topic_name, partition_of
@@ -99,7 +99,8 @@ class ReverseMapReader:
 
     async def _read(self) -> None:
         if not self._is_there:
-            self._is_there = await topic_exists(self._links.source_admin, self._reader.topic)
+            look = topic_exists if self._config.has_way_back else topic_is_shown
+            self._is_there = await look(self._links.source_admin, self._reader.topic)
             if self._is_there and not self._config.has_way_back:
                 source, target = self._config.source, self._config.target
                 _LOG.warning(

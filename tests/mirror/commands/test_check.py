@@ -27,6 +27,7 @@ from mirror.commands.checks.versions import (
     lacking_versions,
     told_versions,
 )
+from offset_translation.map_records import map_topic_name
 from runtime.configuration.config import PatternSet
 from runtime.coordination.zookeeper import ZNode, ZooKeeper
 from runtime.process.clock import wall_ms
@@ -282,3 +283,9 @@ async def test_a_copy_that_the_target_hides_is_a_missing_right_and_no_topic_to_m
     assert told in lines
     assert wrong == [told]
     assert not [line for line in lines if line.startswith("would create")]
+
+
+async def test_a_way_back_that_may_not_be_seen_is_none_that_is_warned_of() -> None:
+    async with two_fakes() as (dc1, _, links):
+        dc1.hidden.add(map_topic_name("dc2"))
+        assert await way_back(replace(CONFIG, has_way_back=False), links.source_admin) == []

@@ -64,6 +64,17 @@ async def test_what_came_back_is_known_by_the_names_of_the_source(
         assert reverse.loop_ids == {7}
 
 
+async def test_a_flow_without_a_way_back_needs_no_right_to_see_its_map() -> None:
+    """Apache Kafka says the same of a topic that is not there to whoever may not see it."""
+    async with two_fakes() as (dc1, _, links):
+        reverse = ReverseFlow()
+        alone = replace(CONFIG, has_way_back=False)
+        dc1.hidden.add(MAP)
+        assert not reverse.known_part(memoryview(batch_of(7, 0)))
+        await ReverseMapReader(alone, reverse, links, MemoryWriters()).catch_up()
+        assert not reverse.meets_unknown
+
+
 @pytest.mark.parametrize("lack", ["no topic", "an empty topic", "a hidden topic"])
 async def test_a_map_that_was_written_and_is_not_there_makes_nobody_a_native(lack: str) -> None:
     """A broker that has just started knows no topics, and a right may have been taken away."""
